@@ -516,13 +516,11 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class FileDigest:
-    """The path in the workspace, size and SHA-256 (hexadecimal) of a file that was committed. ``earlier_sha256``: of
-    what it was before, and what a process that was killed or frozen may have left."""
+    """The path in the workspace, size and SHA-256 (hexadecimal) of a file that was committed."""
 
     name: str
     size_bytes: int
     sha256: str
-    earlier_sha256: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from layton_batch.batches import raw_results
-from layton_batch.batches.outcomes import ReplyTally, assign_outcomes, put_out_of_reach
-from layton_batch.batches.replies import Decode, Replies, read_replies
+from layton_batch.batches.batch_results import Decode, Replies, RequestOutcomes, assign_outcomes, read_replies
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic, tables
 from layton_batch.files.digests import changed_files, file_digest
 from layton_batch.files.run_folder import BatchFolder
 from layton_batch.records import Batch, End, FileDigest, Response
 from layton_batch.runs.context import Run
-from layton_batch.states import ErrorClass, RequestOutcome
+from layton_batch.states import ErrorClass
 from layton_batch.store.run_store import RunStore
 
 
 def write_answers(
-    folder: BatchFolder, batch: Batch, replies: Replies, tally: ReplyTally, each: Callable[[Sequence[Response]], None]
+    folder: BatchFolder,
+    batch: Batch,
+    replies: Replies,
+    outcomes: RequestOutcomes,
+    each: Callable[[Sequence[Response]], None],
 ) -> None:
     """Write a response for each request of a batch, in portions; ``each`` is told of every portion, without texts."""
     with atomic.writing_folder(folder.answers) as answers:
-        portions = tables.portions(tally.replies.values(), lambda reply: reply.characters)
+        portions = tables.portions(outcomes.replies.values(), lambda reply: reply.characters)
         for number, portion in enumerate(portions):
             responses = [reply.response for reply in portion]
             each(responses)
@@ -35,23 +36,18 @@ def write_answers(
 
 
 def make_again(run: Run, batch: Batch) -> bool:
-    """Make the answers of a collected batch again from its raw results; False where these do not have them all.
+    """Make the answers of a collected batch again from its raw results. Return False if these do not have them all.
 
-    How each request ended is in its row, and stays. Raises DamagedTableError if the raw results are damaged.
+    Raises DamagedTableError if the raw results are damaged.
     """
     folder, ends = run.folder.batch(batch.id), run.store.ends_of(batch.id)
     _check_raw_results(run, batch)
-    if not raw_results.copies(folder.root):
+    if not folder.raw_results:
         return False
-    replies, tally = read_tally(folder, list(ends), batch, run.providers.dialect(batch.provider).decode)
-    for name, end in ends.items():
-        response = tally.replies[name].response
-        if (end[0] is RequestOutcome.SUCCEEDED) != (response.outcome is RequestOutcome.SUCCEEDED):
-            return False
-        tally.replies[name] = replace(tally.replies[name], response=_as_it_ended(response, end))
-        if end[1] is ErrorClass.OUT_OF_REACH:
-            put_out_of_reach(tally, [name])
-    write_answers(folder, batch, replies, tally, lambda _responses: run.heed_stop())
+    replies, outcomes = read_outcomes(folder, ends, batch, run.providers.dialect(batch.provider).decode)
+    if outcomes.ends != ends:
+        return False
+    write_answers(folder, batch, replies, outcomes, lambda _responses: run.heed_stop())
     run.store.note_files(batch_digests(folder, run.folder.workspace.root))
     detail = "its answers were damaged, and were made again from the raw results"
     run.store.add_event(run.clock.now(), batch.id, "answers_made_again", detail)
@@ -71,17 +67,14 @@ def _check_raw_results(run: Run, batch: Batch) -> None:
         )
 
 
-def read_tally(
-    folder: BatchFolder, custom_ids: Sequence[str], batch: Batch, decode: Decode
-) -> tuple[Replies, ReplyTally]:
-    """Read how the requests of a collected batch ended from its raw results."""
+def read_outcomes(
+    folder: BatchFolder, ends: Mapping[str, End], batch: Batch, decode: Decode
+) -> tuple[Replies, RequestOutcomes]:
+    """Read how the requests of a collected batch ended from its raw results. ``ends``: as their rows say; the raw
+    results do not say which requests were out of reach."""
     replies = read_replies(folder.root, decode)
-    return replies, assign_outcomes(replies.entries, custom_ids, batch, batch.reason)
-
-
-def _as_it_ended(response: Response, end: End) -> Response:
-    outcome, error_class = end
-    return replace(response, outcome=outcome, error_class=error_class)
+    out_of_reach = {name for name, (_, error_class) in ends.items() if error_class is ErrorClass.OUT_OF_REACH}
+    return replies, assign_outcomes(replies, list(ends), batch, batch.reason, out_of_reach)
 
 
 def batch_digests(folder: BatchFolder, root: Path) -> list[FileDigest]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from layton_batch.costs.rates import Price, charger
+from layton_batch.costs.rates import Price, charger, usd
 from layton_batch.costs.stated import CostTotals
 from layton_batch.records import RequestCost, Response, Snapshot, Usage
 from layton_batch.states import PERHAPS_BILLED, RequestOutcome
@@ -39,8 +39,8 @@ class Bill:
         for response in responses:
             if response.outcome is RequestOutcome.SUCCEEDED:
                 self.charges.append(self._charge(response.custom_id, response.usage))
-                if (usd := response.usage.stated_usd) is not None:
-                    self._stated = (self._stated or Decimal(0)) + usd
+                if (stated := response.usage.stated_usd) is not None:
+                    self._stated = (self._stated or Decimal(0)) + stated
             elif response.error_class in PERHAPS_BILLED:
                 self.charges.append(
                     RequestCost(response.custom_id, unknown_cost=str(response.error_class).replace("_", " "))
@@ -74,7 +74,7 @@ class Bill:
             return replace(charge, unknown_cost=WITHOUT_PRICE)
         batched, unbatched = self._batched(usage), self._unbatched(usage)
         return replace(
-            charge, cost_usd=_usd(batched), unbatched_usd=_usd(unbatched), price_source=self._price.source,
+            charge, cost_usd=usd(batched), unbatched_usd=usd(unbatched), price_source=self._price.source,
             price_date=self._price.as_of.isoformat(),
         )  # fmt: skip
 
@@ -101,9 +101,9 @@ class Bill:
         """Return the batch's sums as its provider states them: of the whole, or of the answers in the bill."""
         if snapshot is None:
             return CostTotals(self._stated)
-        usd = self._stated if snapshot.stated_usd is None else snapshot.stated_usd
+        stated = self._stated if snapshot.stated_usd is None else snapshot.stated_usd
         tokens = snapshot.stated_usage
-        return CostTotals(usd, tokens.input_tokens, tokens.output_tokens) if tokens else CostTotals(usd)
+        return CostTotals(stated, tokens.input_tokens, tokens.output_tokens) if tokens else CostTotals(stated)
 
     def anomalies(self) -> Iterator[tuple[str, str]]:
         """Yield kind and detail of the event about unknown costs."""
@@ -111,17 +111,12 @@ class Bill:
         if not reasons:
             return
         numbers = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-        usd = self.unknown_cost
-        most = f"at most ${usd:f}, which the budget counts" if usd else "no bound is known"
+        bound = self.unknown_cost
+        most = f"at most ${bound:f}, which the budget counts" if bound else "no bound is known"
         yield COST_UNKNOWN, f"{numbers}: what they cost cannot be told and is not in this run's bill; {most}"
 
 
 def known_sums(sums: CostTotals, reasons: Collection[str]) -> CostTotals:
     """Return those of the sums that are known where some requests have an unknown cost, for these reasons."""
-    usd = None if reasons else sums.usd
-    return CostTotals(usd) if set(reasons) - {WITHOUT_PRICE} else replace(sums, usd=usd)
-
-
-def _usd(units: tuple[int, int]) -> Decimal:
-    whole, decimals = units
-    return Decimal(whole).scaleb(-decimals)
+    total = None if reasons else sums.usd
+    return CostTotals(total) if set(reasons) - {WITHOUT_PRICE} else replace(sums, usd=total)

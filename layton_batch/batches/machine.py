@@ -18,7 +18,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from layton_batch.batches.completeness import DOWNLOADS, DownloadResult
+from layton_batch.batches.batch_results import DownloadResult, Lack
 from layton_batch.clock import LONGEST_PAUSE, Pacing, is_due, utc
 from layton_batch.costs.stated import NOTHING_STATED, CostTotals
 from layton_batch.errors import (
@@ -70,6 +70,9 @@ RETENTION_SHARE = 0.75
 """The share of the provider's retention after which results that are not downloaded yet are worth a warning."""
 BYTES_PER_TOKEN = 4
 """Bytes of a batch file that count as a token of a provider's queue: an upper guess for text in most languages."""
+DOWNLOADS, DOWNLOADS_UNCOUNTED = 10, 7
+"""The number of downloads that come short of the provider's count, or only of our requests, with pauses that add up to
+36 and to 5 minutes."""
 GONE = frozenset({403, 404, 410})
 """Statuses by which a provider refuses results that it no longer keeps."""
 
@@ -628,12 +631,50 @@ def under_another_account(batch: Batch, at: DecisionLimits) -> Wait | None:
 # ---- its results ---------------------------------------------------------------------------------------------------
 
 
-def after_failed_download(batch: Batch, error: ProviderError, at: DecisionLimits) -> Wait | None:
-    """The download failed. Retry while the provider may still keep the results, which were paid for; if the account is
-    refused them, a person mends it, or sets the right one. Return None when they are gone."""
-    if not _may_be_kept(batch, error, at):
-        return None
+def after_download(batch: Batch, download: DownloadResult, at: DecisionLimits) -> Wait | Collect:
+    """Decide whether the rows on disk are all. A download that failed, or came short, is repeated while that may
+    help."""
+    shortfall = download.shortfall
+    if shortfall is None:
+        return Collect(batch)
+    if download.error is not None:
+        return _after_failed_download(batch, download.error, download.answers, at)
+    if download.grew:
+        return _download_again(_with(batch, short_downloads=0), shortfall.reason, at, event="download_short")
+    counted = _with(batch, short_downloads=batch.facts.short_downloads + 1)
+    downloads, seconds = _patience(shortfall.lack, at)
+    is_early = seconds > 0 and not at.is_after(_end(batch, at) + seconds)
+    if is_early or counted.facts.short_downloads < downloads:
+        return _download_again(counted, shortfall.reason, at, event="download_short")
+    return _give_up(batch, shortfall.reason, billed=True) if shortfall.billed else Collect(batch)
+
+
+def _patience(lack: Lack, at: DecisionLimits) -> tuple[int, float]:
+    """Return how many downloads may add nothing, and how many seconds after the batch's end, before a shortfall is
+    believed. The first download that adds rows is not counted."""
+    match lack:
+        case Lack.ROWS:
+            return DOWNLOADS_UNCOUNTED - 1, 0.0
+        case Lack.ANSWERS:
+            return DOWNLOADS - 1, 0.0
+        case Lack.EVERYTHING:
+            return DOWNLOADS, at.pacing.late_results
+        case Lack.CONTENT:
+            return DOWNLOADS, _transient_patience(at)
+
+
+def _transient_patience(at: DecisionLimits) -> float:
+    return max(3 * at.retention, at.pacing.failed_download)
+
+
+def _after_failed_download(
+    batch: Batch, error: ProviderError, answers: int | None, at: DecisionLimits
+) -> Wait | Collect:
+    """Retry while the provider may still keep the results, which were paid for; if the account is refused them, a
+    person mends it, or sets the right one. ``answers``: the number that the provider counts."""
     reason = f"download failed: {error}"
+    if not _may_be_kept(batch, error, answers, at):
+        return _give_up(batch, reason, billed=answers != 0)
     if is_elsewhere := _is_refused(error) and is_of_another_account(batch, at):
         reason = f"{reason}; {_other_account(batch)}: set the earlier key, address and organisation again"
     needs_person = is_elsewhere or (_is_of_account(error) and batch.failures + 1 >= REFUSED_CALLS)
@@ -641,35 +682,8 @@ def after_failed_download(batch: Batch, error: ProviderError, at: DecisionLimits
     return _download_again(tried, reason, at, error)
 
 
-def after_download(batch: Batch, download: DownloadResult, at: DecisionLimits) -> Wait | Collect:
-    """Decide whether what is on disk is all there is. A short download is repeated while that may help."""
-    lack = download.lack
-    if lack is None:
-        return Collect(batch)
-    billed = download.answers != 0
-    if download.failed is not None:
-        return _give_up(batch, f"download failed: {download.failed}", billed=billed)
-    if download.uncounted is not None:
-        named = f"{download.named} of {batch.requests} requests are named"
-        reason = f"{named}; cannot check whether these are all: {download.uncounted}"
-        if not _may_be_kept(batch, download.uncounted, at):
-            return _give_up(batch, reason, billed=billed)
-        return _download_again(_cap_failures(batch, download.uncounted), reason, at)
-    if lack.downloads is None:
-        if lack.may_be_none:
-            batch = _with(batch, short_downloads=batch.facts.short_downloads + 1)
-        if _is_worth_another(batch, at, is_none_of_it=lack.may_be_none):
-            return _download_again(batch, lack.reason, at)
-    elif download.grew:
-        return _download_again(_with(batch, short_downloads=0), lack.reason, at, event="download_grew")
-    elif batch.facts.short_downloads + 1 < lack.downloads:
-        counted = _with(batch, short_downloads=batch.facts.short_downloads + 1)
-        return _download_again(counted, lack.reason, at, event="download_short")
-    return _give_up(batch, lack.reason, billed=True) if lack.billed else Collect(batch)
-
-
-def _may_be_kept(batch: Batch, error: ProviderError, at: DecisionLimits) -> bool:
-    """Return whether the provider may still have the results.
+def _may_be_kept(batch: Batch, error: ProviderError, answers: int | None, at: DecisionLimits) -> bool:
+    """Return whether the provider may still have results that are worth another download.
 
     Its documents say how long, and err on the short side. A plain refusal after that time is believed, a transient
     failure is not, and neither is believed at the first few tries: a run may have slept for weeks. A refusal by another
@@ -678,24 +692,16 @@ def _may_be_kept(batch: Batch, error: ProviderError, at: DecisionLimits) -> bool
     """
     if not error.is_sent:
         return True
-    if _is_refused(error) and not is_of_another_account(batch, at):
-        return batch.failures < DOWNLOADS or not at.is_after(_end(batch, at) + at.retention)
-    return _is_worth_another(batch, at)
+    if batch.failures < DOWNLOADS:
+        return True
+    if answers == 0:  # what is lacking was not billed
+        return False
+    is_believed = _is_refused(error) and not is_of_another_account(batch, at)
+    return not at.is_after(_end(batch, at) + (at.retention if is_believed else _transient_patience(at)))
 
 
 def _is_refused(error: ProviderError) -> bool:
     return isinstance(error, RequestRefusedError) and error.status in GONE
-
-
-def _is_worth_another(batch: Batch, at: DecisionLimits, *, is_none_of_it: bool = False) -> bool:
-    """Return whether a download that failed for a while is worth another.
-
-    ``is_none_of_it``: results came, and name none of our requests. That is believed after a day of such downloads, not
-    after a day on which most calls failed.
-    """
-    failed = batch.facts.short_downloads if is_none_of_it else batch.failures
-    worth = at.pacing.late_results if is_none_of_it else max(3 * at.retention, at.pacing.failed_download)
-    return failed < DOWNLOADS or not at.is_after(_end(batch, at) + worth)
 
 
 def _end(batch: Batch, at: DecisionLimits) -> float:

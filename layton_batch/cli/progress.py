@@ -31,7 +31,6 @@ QUIET_KINDS = frozenset(
         "unsure",
         "download_again",
         "download_short",
-        "download_grew",
         "unclear",
         "upload_failed",
         "jobs_planned",

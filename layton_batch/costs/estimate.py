@@ -54,10 +54,17 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class TokenBound:
-    """Largest numbers of tokens that one request can be billed for; ``output`` includes reasoning."""
+    """Largest numbers of tokens that one request can be billed for; ``output`` includes reasoning. ``is_kept_an_hour``:
+    input may be written to a cache for an hour, which is dearer than for minutes."""
 
     input: int
     output: int
+    is_kept_an_hour: bool = False
+
+    @classmethod
+    def of(cls, input_tokens: int, spec: ModelSpec) -> TokenBound:
+        """Return the bound of a request with so many input tokens."""
+        return cls(input_tokens, output_bound(spec), _keeps_an_hour(spec.params))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,7 @@ def bound_cost(bound: TokenBound, price: Price) -> Decimal:
 
     An inferred batch price is not trusted here: the standard rates bound it.
     """
-    return CostBound.of(price, bound.output)(bound.input)
+    return CostBound.of(price, bound)(bound.input)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +111,22 @@ class CostBound:
     rates: tuple[tuple[int, Decimal, Decimal], ...]
 
     @classmethod
-    def of(cls, price: Price, output: int) -> CostBound:
-        """For at most so many tokens of output."""
+    def of(cls, price: Price, bound: TokenBound) -> CostBound:
+        """Return the bound of requests with the output, and the cache, of ``bound``."""
         entries: list[tuple[int, Price | RateStep]] = [(-1, price), *((step.above, step) for step in price.steps)]
         rates = [(above, entry.batch) for above, entry in entries]
         if price.inferred:
             rates += [(above, entry.standard) for above, entry in entries]
-        return cls(tuple((above, rate.dearest_input, output * rate.output) for above, rate in rates))
+        return cls(
+            tuple(
+                (
+                    above,
+                    max(rate.dearest_input, rate.hour_write) if bound.is_kept_an_hour else rate.dearest_input,
+                    bound.output * rate.output,
+                )
+                for above, rate in rates
+            )
+        )
 
     def __call__(self, tokens: int) -> Decimal:
         within_reach = (tokens * read + written for above, read, written in self.rates if tokens > above)
@@ -130,8 +146,15 @@ class CostBounds:
         """Return the most USD of one request in a batch; None: the model's price is unknown."""
         if spec is not self._spec:
             price = self.book.price(spec.provider, spec.model)
-            self._spec, self._bound = spec, None if price is None else CostBound.of(price, output_bound(spec))
+            self._spec, self._bound = spec, None if price is None else CostBound.of(price, TokenBound.of(0, spec))
         return None if self._bound is None else self._bound(size.tokens(spec))
+
+
+def _keeps_an_hour(value: JsonValue) -> bool:
+    """Return whether parameters ask for a cache that keeps input for an hour (Anthropic: ``"ttl": "1h"``)."""
+    if isinstance(value, Mapping):
+        return value.get("ttl") == "1h" or any(map(_keeps_an_hour, value.values()))
+    return isinstance(value, list | tuple) and any(map(_keeps_an_hour, value))
 
 
 def text_bytes(prompt: Prompt) -> int:

@@ -1,14 +1,14 @@
 """genai-prices as a source: its batch variants, guarded against everything it does silently.
 
-It answers with the standard price when no batch variant applies, matches names loosely, and starts its batch variants
-on 2026-10-14. So a match counts only for the model that was asked for, a batch price only where a variant is active on
-the day, and anything else says in ``source`` what was done instead. Imported only when a price is looked up.
+It answers with the standard price when no batch variant applies, and matches names loosely. So a match counts only for
+the model that was asked for, a batch price only where a variant is active on the day, and anything else says in
+``source`` what was done instead. Imported only when a price is looked up.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, time
+from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from importlib.metadata import version
@@ -106,9 +106,6 @@ def _batch(
     published = _ladder(info.get_prices(at, BATCH)) if _has_batch_price(info, at) else _entry(info, provider, at)
     if published is not None:
         return published, name(), False
-    later = _later_batch(info, at, standard)
-    if later is not None:
-        return later
     rule = table.discount(provider, info.id)
     if rule is None:
         return standard, f"{name()}, standard price: no batch discount is documented", False
@@ -124,32 +121,11 @@ def _entry(info: ModelInfo, provider: str, at: datetime) -> _Ladder | None:
     return None if entry is None or not entry.id.endswith(BATCH_ENTRY) else _ladder(entry.get_prices(at))
 
 
-def _later_batch(info: ModelInfo, at: datetime, standard: _Ladder) -> tuple[_Ladder, str, bool] | None:
-    """Return the first batch price published after the day, if the standard price did not change until then."""
-    starts = [start for start in map(_start, _batch_variants(info)) if start is not None and start > at]
-    if not starts:
-        return None
-    start = min(starts)
-    rates = _ladder(info.get_prices(start, BATCH))
-    if rates is None or _ladder(info.get_prices(start)) != standard:
-        return None
-    return rates, f"{name()}, batch price first listed on {start.date()}, standard price unchanged", True
-
-
-def _batch_variants(info: ModelInfo) -> list[object]:
-    return [variant for variant in info.price_variants or () if variant.when == BATCH]
-
-
 def _has_batch_price(info: ModelInfo, at: datetime) -> bool:
     return any(
         variant.when == BATCH and (variant.constraint is None or variant.constraint.active(at))
         for variant in info.price_variants or ()
     )
-
-
-def _start(variant: object) -> datetime | None:
-    day = getattr(getattr(variant, "constraint", None), "start_date", None)
-    return None if day is None else datetime.combine(day, time(), tzinfo=UTC)
 
 
 def _ladder(price: ModelPrice) -> _Ladder | None:

@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
-from typing import TypeVar, cast
+from typing import TypeVar
+
+import msgspec
 
 from layton_batch.costs.rates import Price, Rates, RateStep
 
-_Toml = Mapping[str, object]
-K = TypeVar("K")
-T = TypeVar("T")
 NAME = "layton-batch table"
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
-    """From the first day on, up to but not including the last; None: open."""
-
-    start: date | None
-    end: date | None
-
-    def holds(self, on: date) -> bool:
-        return (self.start is None or on >= self.start) and (self.end is None or on < self.end)
-
-
-@dataclass(frozen=True, slots=True)
-class Discount:
+class Discount(msgspec.Struct, frozen=True):
     """Discount on batches by a provider's documents: ``share`` of the standard input and output rates is paid.
 
     ``cached_share`` is the same for cached input: 1 where the discount does not stack with caching. A cached token
     never costs more than a fresh one. No ``models``: every model of the provider.
     """
 
+    provider: str
     share: Decimal
     cached_share: Decimal
-    models: frozenset[str]
     source: str
+    models: frozenset[str] = frozenset()
+
+    def includes(self, model: str) -> bool:
+        """Return whether the discount is for this model, in any case of letters."""
+        return not self.models or model.lower() in {name.lower() for name in self.models}
 
     def apply(self, standard: Rates) -> Rates:
+        """Return the batch rates."""
         fresh = standard.input * self.share
         cached, written = standard.cached_input, standard.cache_write
         return Rates(
@@ -54,120 +46,106 @@ class Discount:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _PriceEntry:
-    price: Price
-    period: Period
-    supersedes: bool
+class _Dated(msgspec.Struct, frozen=True, kw_only=True):
+    """A row about a model, from the first day on, up to but not including the last; None: open."""
+
+    provider: str
+    model: str
+    start: date | None = None
+    end: date | None = None
+
+    def holds(self, provider: str, model: str, on: date) -> bool:
+        """Return whether the row is of this model, in any case of letters, and of this day."""
+        is_of_model = self.provider == provider and self.model.lower() == model.lower()
+        return is_of_model and (self.start is None or on >= self.start) and (self.end is None or on < self.end)
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """Text on a model's name for a period: an alias' target, or the reason for refusing the name."""
-
-    text: str
-    period: Period
+class _Step(msgspec.Struct, frozen=True):
+    above: int
+    batch: list[Decimal]
+    standard: list[Decimal]
 
 
-@dataclass(frozen=True, slots=True)
-class OwnTable:
-    """Our own table of prices. Every key is (the price data's provider id, the model id in lower case)."""
+class _Entry(_Dated, frozen=True, kw_only=True):
+    """Rates are ``[input, output]``, ``[…, cached input]``, ``[…, cache write]``."""
 
-    entries: Mapping[tuple[str, str], Sequence[_PriceEntry]]
-    aliases: Mapping[tuple[str, str], Sequence[_Named]]
-    refusals: Mapping[tuple[str, str], Sequence[_Named]]
-    discounts: Mapping[str, Sequence[Discount]]
+    batch: list[Decimal]
+    standard: list[Decimal]
+    source: str
+    as_of: date
+    supersedes: bool = False
+    steps: list[_Step] = []
+
+    @property
+    def price(self) -> Price:
+        """Return the row as a price."""
+        return Price(
+            provider=self.provider,
+            model=self.model,
+            batch=Rates(*self.batch),
+            standard=Rates(*self.standard),
+            source=f"{NAME}: {self.source}",
+            as_of=self.as_of,
+            steps=tuple(RateStep(step.above, Rates(*step.batch), Rates(*step.standard)) for step in self.steps),
+        )
+
+
+class _Alias(_Dated, frozen=True, kw_only=True):
+    listed_as: str
+
+
+class _Refusal(_Dated, frozen=True, kw_only=True):
+    reason: str
+
+
+_Row = TypeVar("_Row", bound=_Dated)
+
+
+class OwnTable(msgspec.Struct, frozen=True):
+    """Our own table of prices. ``provider`` is the price data's id of the provider."""
+
+    price: list[_Entry] = []
+    alias_rows: list[_Alias] = msgspec.field(name="alias", default_factory=list)
+    refused: list[_Refusal] = []
+    discount_rows: list[Discount] = msgspec.field(name="discount", default_factory=list)
 
     def entry(self, provider: str, model: str, on: date) -> Price | None:
         """Return our price on that day, whether or not it supersedes other sources."""
-        entries = (e for e in self.entries.get((provider, model.lower()), ()) if e.period.holds(on))
-        return next((e.price for e in entries), None)
+        row = _first(self.price, provider, model, on)
+        return None if row is None else row.price
 
     def superseding(self, provider: str, model: str, on: date) -> Price | None:
         """Return our price on that day if it supersedes other sources."""
-        entries = (e for e in self.entries.get((provider, model.lower()), ()) if e.period.holds(on) and e.supersedes)
-        return next((e.price for e in entries), None)
+        row = _first((row for row in self.price if row.supersedes), provider, model, on)
+        return None if row is None else row.price
 
     def alias(self, provider: str, model: str, on: date) -> str | None:
         """Return the id under which a source lists this model, if it differs."""
-        return _text(self.aliases.get((provider, model.lower()), ()), on)
+        row = _first(self.alias_rows, provider, model, on)
+        return None if row is None else row.listed_as
 
     def refusal(self, provider: str, model: str, on: date) -> str | None:
         """Return the reason why this name must not be priced, although a source has a price."""
-        return _text(self.refusals.get((provider, model.lower()), ()), on)
+        row = _first(self.refused, provider, model, on)
+        return None if row is None else row.reason
 
     def discount(self, provider: str, model: str) -> Discount | None:
         """Return the discount of the provider's documents on a batch of this model; None: no discount."""
-        rules = self.discounts.get(provider, ())
-        return next((rule for rule in rules if not rule.models or model.lower() in rule.models), None)
+        rules = (rule for rule in self.discount_rows if rule.provider == provider)
+        return next((rule for rule in rules if rule.includes(model)), None)
 
 
-def _text(named: Sequence[_Named], on: date) -> str | None:
-    return next((n.text for n in named if n.period.holds(on)), None)
+def _first(rows: Iterable[_Row], provider: str, model: str, on: date) -> _Row | None:
+    return next((row for row in rows if row.holds(provider, model, on)), None)
 
 
 @cache
 def load() -> OwnTable:
     """Load the bundled table. Numbers are read as ``Decimal`` straight from the text."""
-    text = (files("layton_batch.costs") / "prices.toml").read_text(encoding="utf-8")
-    return parse(text)
+    return parse((files("layton_batch.costs") / "prices.toml").read_text(encoding="utf-8"))
 
 
 def parse(text: str) -> OwnTable:
     """Parse a table from TOML text of ``prices.toml``'s form."""
-    data = tomllib.loads(text, parse_float=Decimal)
-    return OwnTable(
-        entries=_grouped(data, "price", _key, _entry),
-        aliases=_grouped(data, "alias", _key, lambda row: _Named(str(row["listed_as"]), _period(row))),
-        refusals=_grouped(data, "refused", _key, lambda row: _Named(str(row["reason"]), _period(row))),
-        discounts=_grouped(data, "discount", lambda row: str(row["provider"]), _discount),
-    )
-
-
-def _grouped(
-    data: _Toml, kind: str, key: Callable[[_Toml], K], parse_row: Callable[[_Toml], T]
-) -> Mapping[K, Sequence[T]]:
-    groups: dict[K, list[T]] = {}
-    for row in cast("Sequence[_Toml]", data.get(kind, ())):
-        groups.setdefault(key(row), []).append(parse_row(row))
-    return groups
-
-
-def _key(row: _Toml) -> tuple[str, str]:
-    return str(row["provider"]), str(row["model"]).lower()
-
-
-def _period(row: _Toml) -> Period:
-    return Period(cast("date | None", row.get("start")), cast("date | None", row.get("end")))
-
-
-def _entry(row: _Toml) -> _PriceEntry:
-    batch, standard = _rates(row["batch"]), _rates(row["standard"])
-    price = Price(
-        provider=str(row["provider"]),
-        model=str(row["model"]),
-        batch=batch,
-        standard=standard,
-        source=f"{NAME}: {row['source']}",
-        as_of=cast("date", row["as_of"]),
-        steps=tuple(
-            RateStep(cast("int", step["above"]), _rates(step["batch"]), _rates(step["standard"]))
-            for step in cast("Sequence[_Toml]", row.get("steps", ()))
-        ),
-    )
-    return _PriceEntry(price, _period(row), bool(row.get("supersedes", False)))
-
-
-def _rates(value: object) -> Rates:
-    """``[input, output]``, ``[…, cached input]``, ``[…, cache write]``."""
-    numbers = [Decimal(str(number)) for number in cast("Sequence[Decimal | int]", value)]
-    return Rates(*numbers)
-
-
-def _discount(row: _Toml) -> Discount:
-    return Discount(
-        share=Decimal(str(row["share"])),
-        cached_share=Decimal(str(row["cached_share"])),
-        models=frozenset(name.lower() for name in cast("Sequence[str]", row.get("models", ()))),
-        source=str(row["source"]),
-    )
+    data: Mapping[str, object] = tomllib.loads(text, parse_float=Decimal)
+    return msgspec.convert(data, OwnTable, builtin_types=(date,))

@@ -64,8 +64,8 @@ class RateStep:
 class Price:
     """A model's dated price. ``steps`` are in ascending order of ``above``.
 
-    ``inferred``: nobody publishes a batch price of this very model for this date; the provider's general statement (or
-    a later published price) was applied, as ``source`` says. An upper bound must then reckon with the standard rates.
+    ``inferred``: nobody publishes a batch price of this very model for this date; the provider's general statement was
+    applied, as ``source`` says. An upper bound must then reckon with the standard rates.
     """
 
     provider: str
@@ -76,14 +76,6 @@ class Price:
     as_of: date
     steps: tuple[RateStep, ...] = ()
     inferred: bool = False
-
-    def rates(self, input_tokens: int, *, batched: bool) -> Rates:
-        """Return the rates of a request with that much input, cached tokens included."""
-        chosen: Price | RateStep = self
-        for step in self.steps:
-            if input_tokens > step.above:
-                chosen = step
-        return chosen.batch if batched else chosen.standard
 
 
 MANIFEST = "manifest"
@@ -111,30 +103,26 @@ PER_MILLION = -6
 
 
 def charge(usage: Usage, price: Price, *, batched: bool) -> Decimal:
-    """Return the exact USD of one request. ``usage`` is that of one reply, since a price may rise with its input.
-
-    Cached input and cache writes are part of ``input_tokens`` and are charged at their own rates where the price has
-    them, at the input rate where it has not. Negative counts, which no provider means, are taken as zero.
-    """
-    cached, written = max(usage.cached_input_tokens, 0), max(usage.cache_write_tokens, 0)
-    hour, read = min(max(usage.hour_write_tokens, 0), written), max(usage.input_tokens, cached + written)
-    rates = price.rates(read, batched=batched)
-    total = (
-        (read - cached - written) * rates.input
-        + cached * (rates.input if rates.cached_input is None else rates.cached_input)
-        + (written - hour) * (rates.input if rates.cache_write is None else rates.cache_write)
-        + hour * rates.hour_write
-        + max(usage.output_tokens, 0) * rates.output
-    )
-    return total.scaleb(PER_MILLION)
+    """Return the exact USD of one request. ``usage`` is that of one reply, since a price may rise with its input."""
+    return usd(charger(price, batched=batched)(usage))
 
 
 Units = tuple[int, int]
 """A sum of USD as a whole number, and how many of its digits are decimals: what many sums are quickly made of."""
 
 
+def usd(units: Units) -> Decimal:
+    """Return a sum in USD, with all of its decimals."""
+    whole, decimals = units
+    return Decimal(whole).scaleb(-decimals)
+
+
 def charger(price: Price, *, batched: bool) -> Callable[[Usage], Units]:
-    """Return :func:`charge` at one price, for many replies: the same USD with the same number of decimals."""
+    """Return :func:`charge` at one price, for many replies.
+
+    Cached input and cache writes are part of ``input_tokens`` and are charged at their own rates if the price has them,
+    else at the input rate. Negative counts, which no provider means, are taken as zero.
+    """
     first = _scaled(price.batch if batched else price.standard)
     steps = [(step.above, _scaled(step.batch if batched else step.standard)) for step in price.steps]
 

@@ -153,13 +153,17 @@ def _try(client: httpx.Client, url: str, target: Path, clock: Clock) -> None:
 def _check_target(host: str, url: str) -> None:
     """Raise DataError where a call for ``url`` was redirected from another machine to an address of this machine or of
     its link, where services answer that trust who calls them."""
-    first_host = urlsplit(url).hostname or ""
-    if host == first_host or _is_near(first_host):
-        return
-    if _is_near(host):
+    if leads_home(url, host):
         raise DataError(
             f"{shown(url)}: redirects to {host}, an address of this machine or its local link, which is not followed"
         )
+
+
+def leads_home(url: str, host: str) -> bool:
+    """Return whether a call for ``url``, which is on another machine, would go to an address of this machine or of its
+    link at ``host``."""
+    first_host = urlsplit(url).hostname or ""
+    return host != first_host and _is_near(host) and not _is_near(first_host)
 
 
 def _is_near(host: str) -> bool:

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -43,9 +43,10 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        _check_and_record(path, temporary)
-        temporary.replace(path)
-        sync_folder(path.parent)
+        with _recorded(path, temporary):
+            _check_guards(path)
+            temporary.replace(path)
+            sync_folder(path.parent)
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
@@ -117,13 +118,14 @@ def guarded(root: Path, check: Callable[[], None]) -> Iterator[None]:
         _guards.remove(guard)
 
 
-_recorders: list[tuple[Path, tuple[str, int, str], Callable[[Path, Path], None]]] = []
+Recorder = Callable[[Path, Path], AbstractContextManager[None]]
+"""Takes the path that a file is about to get, and the path where its content is until then."""
+_recorders: list[tuple[Path, tuple[str, int, str], Recorder]] = []
 
 
 @contextmanager
-def recorded(root: Path, record: Callable[[Path, Path], None]) -> Iterator[None]:
-    """While the block runs, ``record`` is told of each file below ``root`` that this process writes, before the file
-    gets its name: its path, and where its content is until then."""
+def recorded(root: Path, record: Recorder) -> Iterator[None]:
+    """While the block runs, each file below ``root`` that this process writes gets its name within ``record``."""
     recorder = root, myself(), record
     _recorders.append(recorder)
     try:
@@ -132,12 +134,13 @@ def recorded(root: Path, record: Callable[[Path, Path], None]) -> Iterator[None]
         _recorders.remove(recorder)
 
 
-def _record(path: Path, content: Path) -> None:
-    """Call the newest recorder for the path."""
+def _recorded(path: Path, content: Path) -> AbstractContextManager[None]:
+    """Return the newest recorder's context for the path."""
+    _check_guards(path)
     for root, process, record in reversed(_recorders):
         if path.is_relative_to(root) and process == myself():
-            record(path, content)
-            return
+            return record(path, content)
+    return nullcontext()
 
 
 def _check_guards(path: Path) -> None:
@@ -152,12 +155,6 @@ def remove(path: Path) -> None:
     """Remove the file, if there is one."""
     _check_guards(path)
     path.unlink(missing_ok=True)
-
-
-def _check_and_record(path: Path, content: Path) -> None:
-    _check_guards(path)
-    _record(path, content)
-    _check_guards(path)  # it may have been frozen since, and another have written the file
 
 
 def make_folder(folder: Path) -> None:

@@ -21,9 +21,8 @@ def changed_files(root: Path, recorded: Iterable[FileDigest]) -> list[Path]:
 
 
 def is_same(path: Path, recorded: FileDigest) -> bool:
-    """Return whether the file is there, and equals its record or its record before. Raises OSError."""
+    """Return whether the file is there, and equals its record. Raises OSError."""
     try:
-        digest = file_digest(path, recorded.name)
+        return file_digest(path, recorded.name).sha256 == recorded.sha256
     except FileNotFoundError:
         return False
-    return digest.sha256 in (recorded.sha256, *recorded.earlier_sha256)

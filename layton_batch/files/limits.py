@@ -1,7 +1,7 @@
 """Limits of files from others: what is larger is refused with a sentence, before it fills memory or disk.
 
-A Parquet file of 62 KB may hold a cell of 1 GB, and one of 2.7 MB may hold 300,000,000 rows. Sizes are read from the
-footer or the header of a file, or counted while its content comes in.
+A Parquet file of 62 KB may hold a cell of 1 GB, and one of 2.7 MB may hold 300,000,000 rows. Rows and members are
+counted before a file is read, bytes while its content comes in.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class FileLimits:
     """The limits of this process. Each is raised by the environment variable ``LAYTON_BATCH_MAX_`` and its name."""
 
     row_mib: int = 128
-    """MiB of one line, or of one cell of a Parquet file."""
+    """MiB of one line."""
     unpacked_mib: int = 1024
     """MiB of a packed file when it is unpacked."""
     download_mib: int = 8192
@@ -108,116 +108,13 @@ def check_unpacked(size: int, path: Path, name: str) -> None:
         raise LIMITS.exceeded("unpacked_mib", name, "unpacked, the file has")
 
 
-# ---- Parquet: sizes by the footer ------------------------------------------------------------------------------------
-
-# A footer is a FileMetaData of parquet-format in Thrift's compact protocol. Only the numbers needed here are read; the
-# numbers of fields are those of the document: FileMetaData 3 num_rows, 4 row_groups; RowGroup 1 columns; ColumnChunk 3
-# meta_data; ColumnMetaData 5 num_values, 6 total_uncompressed_size.
-
-_MAGIC, _LONGEST_FOOTER, _DEEPEST = b"PAR1", 64 * _MIB, 30
-_Field = int | list["_Field"] | dict[int, "_Field"]
-
-
 def check_parquet(path: Path, name: str) -> None:
-    """Raise DataError where the footer of a Parquet file tells of more rows, of larger cells or of more bytes than the
-    limits allow. Nothing is said of a file whose footer cannot be read: its reader does."""
+    """Raise DataError for a Parquet file with more rows than the limit. Nothing is said of a file that cannot be read:
+    its reader does. How much its cells unpack to is counted while they are read."""
+    import polars as pl  # of all that has limits, Parquet alone needs it
+
     try:
-        footer = _footer(path)
-    except (OSError, ValueError, IndexError, RecursionError):
+        rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return
-    LIMITS.check("rows", _int(footer.get(3)), name, "the file has")
-    unpacked = 0
-    for group in _list(footer.get(4)):
-        for chunk in _list(_dict(group).get(1)):
-            about = _dict(_dict(chunk).get(3))
-            values, held = _int(about.get(5)), _int(about.get(6))
-            unpacked += held
-            if held > max(1, values) * LIMITS.row_mib * _MIB:
-                raise LIMITS.exceeded("row_mib", name, "a cell of the file has")
-    check_unpacked(unpacked, path, name)
-
-
-def _footer(path: Path) -> dict[int, _Field]:
-    with path.open("rb") as handle:
-        end = handle.seek(0, 2)
-        handle.seek(max(0, end - 8))
-        tail = handle.read(8)
-        size = int.from_bytes(tail[:4], "little")
-        if tail[4:] != _MAGIC or not 0 < size <= min(end - 8, _LONGEST_FOOTER):
-            raise ValueError("no footer")
-        handle.seek(end - 8 - size)
-        return _Thrift(handle.read(size)).struct(0)
-
-
-class _Thrift:
-    """A reader of Thrift's compact protocol. Texts and floating-point numbers become 0: nobody asks for them."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content, self._at = content, 0
-
-    def struct(self, depth: int) -> dict[int, _Field]:
-        fields: dict[int, _Field] = {}
-        if depth > _DEEPEST:
-            raise ValueError("nested too deeply")
-        number = 0
-        while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self._zigzag()
-            fields[number] = self._value(head & 15, depth + 1, in_struct=True)
-        return fields
-
-    def _value(self, kind: int, depth: int, *, in_struct: bool) -> _Field:
-        match kind:
-            case 1 | 2:  # a bool; in a struct the type is the value
-                return 2 - kind if in_struct else self._byte()
-            case 3:
-                return self._byte()
-            case 4 | 5 | 6:
-                return self._zigzag()
-            case 7:
-                return self._skip(8)
-            case 8:
-                return self._skip(self._varint())
-            case 9 | 10:
-                head = self._byte()
-                count = self._varint() if head >> 4 == 15 else head >> 4
-                return [self._value(head & 15, depth, in_struct=False) for _ in range(count)]
-            case 12:
-                return self.struct(depth)
-        raise ValueError(f"type {kind}")
-
-    def _byte(self) -> int:
-        self._at += 1
-        return self._content[self._at - 1]
-
-    def _skip(self, size: int) -> int:
-        self._at += size
-        if self._at > len(self._content):
-            raise ValueError("cut off")
-        return 0
-
-    def _varint(self) -> int:
-        number = shift = 0
-        while True:
-            byte = self._byte()
-            number |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return number
-            if shift > 63:
-                raise ValueError("a number without an end")
-
-    def _zigzag(self) -> int:
-        number = self._varint()
-        return (number >> 1) ^ -(number & 1)
-
-
-def _int(field: _Field | None) -> int:
-    return field if isinstance(field, int) else 0
-
-
-def _list(field: _Field | None) -> list[_Field]:
-    return field if isinstance(field, list) else []
-
-
-def _dict(field: _Field | None) -> dict[int, _Field]:
-    return field if isinstance(field, dict) else {}
+    LIMITS.check("rows", rows, name, "the file has")

@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any
 
 from layton_batch.errors import ProviderReplyError, StoppedError
+from layton_batch.files.addresses import leads_home
 from layton_batch.providers.protocol import Access
 
 _SLICE = 0.25
@@ -56,7 +57,8 @@ def open_client(kind: type[Any], access: Access | None, also: Sequence[str] = ()
     hooks = options.pop("event_hooks", {})
     if bounds.base_url is not None:
         homes = {_origin(library.URL(address)) for address in (bounds.base_url, *also)}
-        hooks = {**hooks, "request": [functools.partial(_keep_key_at_home, homes, bounds.api_key.strip())]}
+        check = functools.partial(_check_target, bounds.base_url)
+        hooks = {**hooks, "request": [check, functools.partial(_keep_key_at_home, homes, bounds.api_key.strip())]}
     options["event_hooks"] = hooks
 
     class BoundedClient(kind):  # type: ignore[misc]
@@ -68,6 +70,15 @@ def open_client(kind: type[Any], access: Access | None, also: Sequence[str] = ()
             return response
 
     return BoundedClient(verify=certificates(name), **options)
+
+
+def _check_target(base_url: str, request: Any) -> None:
+    """Raise ProviderReplyError if a provider elsewhere sends a call on to this machine or its link, where services
+    answer that trust who calls them."""
+    if leads_home(base_url, request.url.host):
+        raise ProviderReplyError(
+            f"the reply leads to {request.url.host}, an address of this machine: it is not followed"
+        )
 
 
 def _keep_key_at_home(homes: Collection[_Origin], key: str, request: Any) -> None:

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,11 +59,17 @@ def recording(store: RunStore, folder: RunFolder) -> Iterator[None]:
     root = folder.workspace.root
     folders = (folder.root, folder.history, folder.labels, folder.part("items", "items").parent)
 
-    def record(path: Path, content: Path) -> None:
-        if path.parent in folders:  # prompts are written anew, from run.json, whenever the run is opened
-            name = Path(os.path.abspath(path)).relative_to(root).as_posix()
-            earlier = (file_digest(path, name).sha256,) if path.is_file() else ()
-            store.note_files([replace(file_digest(content, name), earlier_sha256=earlier)])
+    @contextmanager
+    def record(path: Path, content: Path) -> Iterator[None]:
+        if path.parent not in folders:  # prompts are written anew, from run.json, whenever the run is opened
+            yield
+            return
+        name = Path(os.path.abspath(path)).relative_to(root).as_posix()
+        digest = file_digest(content, name)
+        if path.exists():
+            store.forget_file(name)  # a kill leaves either content without a record, which is no damage
+        yield
+        store.note_files([digest])
 
     with atomic.recorded(folder.root, record):
         yield

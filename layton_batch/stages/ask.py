@@ -19,7 +19,7 @@ from layton_batch.batches.batch_file import BatchFiles
 from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.cost_tables import name_model_in_cost_tables
 from layton_batch.batches.machine import AT_ONCE, AttemptWait, wait_before_next
-from layton_batch.batches.unsent import unsent_batch
+from layton_batch.batches.new_batch import new_batch, unsent_batch
 from layton_batch.costs.estimate import PromptSize, output_bound
 from layton_batch.errors import ManifestError
 from layton_batch.providers.request_line import request_line
@@ -230,19 +230,13 @@ class _BatchNames:
         """Return a planned batch of what a file holds."""
         job = self._job
         self._given += 1
-        return Batch(
-            id=self._batch_id(shard.id, origin.attempt),
-            job_id=job.id,
-            shard_id=shard.id,
-            provider=job.spec.provider,
-            model=job.spec.model,
+        return new_batch(
+            job,
+            self._batch_id(shard.id, origin.attempt),
+            shard,
+            Content(contents.custom_ids, contents.answers, contents.max_costs),
             attempt=origin.attempt,
-            state=Lifecycle.PLANNED,
             tag=tag(self._run.tag_prefix, job.id, shard.id, origin.attempt, shard.sha256),
-            requests=shard.requests,
-            path=shard.path,
-            sha256=shard.sha256,
-            size_bytes=shard.size_bytes,
             max_cost=with_safety(self._run.manifest.budget, shard.max_cost, shard.expected_usd),
             expected_usd=shard.expected_usd,
             parent_id=origin.parent_id,
@@ -251,7 +245,6 @@ class _BatchNames:
             due_at=origin.due_at,
             reason=origin.wait.reason,
             needs_person=origin.wait.needs_person,
-            content=Content(contents.custom_ids, contents.answers, contents.max_costs),
         )
 
     def never_sent(self, contents: _BatchContent) -> Batch:

@@ -11,19 +11,25 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
-from layton_batch.batches import machine, raw_results
+from layton_batch.batches import batch_results, machine
 from layton_batch.batches.answer_table import batch_digests, write_answers
 from layton_batch.batches.attempts import Attempts
+from layton_batch.batches.batch_results import (
+    RawResultFile,
+    Replies,
+    RequestOutcomes,
+    assign_outcomes,
+    read_replies,
+    summed,
+)
 from layton_batch.batches.bill import Bill
-from layton_batch.batches.completeness import CompletenessCheck, DownloadResult, counted, lack
 from layton_batch.batches.cost_tables import write_cost_tables
 from layton_batch.batches.decisions import StageDecision, at, carry_out
-from layton_batch.batches.outcomes import ReplyTally, assign_outcomes, put_out_of_reach, summed
-from layton_batch.batches.replies import Replies, Reply, read_replies
 from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import CostComparison
 from layton_batch.errors import ProviderError, ProviderReplyError
+from layton_batch.files import atomic
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Collect, Job, Response, Snapshot, Wait
 from layton_batch.runs.context import Run
@@ -55,17 +61,14 @@ def collect(run: Run, tick: Tick, thread: ProviderThread) -> bool:
 
 
 def _collect_one(run: Run, tick: Tick, job: Job, batch: Batch) -> bool:
-    download = _download(run, tick, batch)
-    if isinstance(download, StageDecision):
-        return carry_out(run, batch, download)
-    max_costs, folder = run.store.asked_of(batch.id), run.folder.batch(batch.id).root
+    download, max_costs = _download(run, tick, batch), run.store.asked_of(batch.id)
     with run.filing:  # one batch's texts at a time are in memory
-        replies = read_replies(folder, partial(_decode, run, batch))
-        reading = CompletenessCheck(replies, frozenset(max_costs))
-        raw_results.prune(folder, replies.parts.keys(), reading.naming)
-        decision = _decided(run, batch, download, reading)
+        replies = read_replies(run.folder.batch(batch.id).root, partial(_decode, run, batch))
+        decision = _decided(run, batch, download, replies, max_costs)
+        for path in replies.useless:
+            atomic.remove(path)
         if isinstance(decision, Wait):
-            return carry_out(run, batch, StageDecision(decision))
+            return carry_out(run, batch, StageDecision(decision, download.error))
         _file(run, tick, job, batch, decision, download.snapshot, max_costs, replies)
     return True
 
@@ -77,50 +80,43 @@ def _decode(run: Run, batch: Batch, line: bytes) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class _Download:
-    """What is on disk now. ``parts``: of this download; None where there was nothing to download, or it ``failed`` for
-    good and what an earlier one left has to do. ``uncounted``: why the provider did not say this time how many answers
-    there are."""
+    """A download of a batch's results. ``snapshot`` None: the batch never reached the provider. ``error``: of a call
+    that failed; earlier downloads may have everything all the same."""
 
     snapshot: Snapshot | None = None
-    parts: Sequence[raw_results.StoredPart] | None = None
-    failed: ProviderError | None = None
-    uncounted: ProviderError | None = None
+    files: Sequence[RawResultFile] = ()
+    error: ProviderError | None = None
 
 
-def _download(run: Run, tick: Tick, batch: Batch) -> _Download | StageDecision:
-    """Bring the raw results to disk. A step: the download failed, and is tried again later."""
+def _download(run: Run, tick: Tick, batch: Batch) -> _Download:
+    """Bring the raw results to disk."""
     if batch.provider_id is None:
-        return _Download()  # never reached the provider
+        return _Download()
     provider = run.providers.of(run.threads.of(batch))
     polled = tick.ended.take(batch)
     snapshot, uncounted = (polled, None) if polled else _latest(provider, batch)
-    refs = {"output": snapshot.results_ref, "errors": snapshot.errors_ref}
     try:
-        parts = raw_results.store(run.folder.batch(batch.id).root, provider.results(snapshot), refs)
-        return _Download(snapshot, parts, uncounted=uncounted)
+        return _Download(
+            snapshot, batch_results.store(run.folder.batch(batch.id).root, provider.results(snapshot)), uncounted
+        )
     except ProviderError as error:
-        again = machine.after_failed_download(batch, error, at(run, batch))
-        return _Download(snapshot, failed=error) if again is None else StageDecision(again, error)
+        return _Download(snapshot, error=error)
 
 
-def _decided(run: Run, batch: Batch, download: _Download, reading: CompletenessCheck) -> Wait | Collect:
-    """Whether what is on disk is all there is."""
-    if download.snapshot is None:
-        return machine.after_download(batch, DownloadResult(), at(run, batch))
-    snapshot, parts = counted(batch, download.snapshot, reading), download.parts or ()
-    result = DownloadResult(
-        lack=lack(batch, snapshot, parts, reading),
-        failed=download.failed,
-        uncounted=download.uncounted,
-        answers=snapshot.succeeded,
-        named=len(reading.ours),
-        grew=reading.grew(parts, is_first=batch.facts.short_downloads == 0),
-    )
+def _decided(
+    run: Run, batch: Batch, download: _Download, replies: Replies, max_costs: Mapping[str, Decimal | None]
+) -> Wait | Collect:
+    """Decide whether the rows on disk are all."""
+    result = batch_results.DownloadResult()
+    if (snapshot := download.snapshot) is not None:
+        result = batch_results.check_download(
+            batch, snapshot, download.files, replies, max_costs.keys(), download.error
+        )
     return machine.after_download(batch, result, at(run, batch))
 
 
 def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, ProviderError | None]:
-    """A fresh reading of an ended batch, for its counts; what the store knows, and why, where there is none."""
+    """Read an ended batch once more, for its counts. If that fails, return what the store knows, and the error."""
     stored = Snapshot(
         provider_id=str(batch.provider_id),
         provider_status=batch.provider_status or "",
@@ -150,26 +146,24 @@ def _file(
 ) -> None:
     """``snapshot``: what the provider says of the batch as a whole. ``max_costs``: upper bounds in USD by custom_id."""
     reason = (snapshot.message if snapshot else None) or batch.reason
-    tally = assign_outcomes(replies.entries, list(max_costs), batch, reason)
-    reason = reason or tally.account_trouble
-    if decision.lacking is not None:
-        named = {entry.custom_id for entry in replies.entries if isinstance(entry, Reply)}
-        put_out_of_reach(tally, tally.replies.keys() - named)
+    out_of_reach = max_costs if decision.lacking is not None else ()
+    outcomes = assign_outcomes(replies, list(max_costs), batch, reason, out_of_reach)
+    reason = reason or outcomes.account_trouble
     bill = Bill(run.prices.price(batch.provider, batch.model), max_costs)
-    cut = _write_answers(run, batch, replies, tally, bill)
+    cut = _write_answers(run, batch, replies, outcomes, bill)
     stated = bill.stated(snapshot)
     comparison = CostComparison(batch.id, batch.provider, job.spec.name, stated, bill.ours())
     attempts, now = Attempts.of(batch, run.store.job_batches(job.id)), run.clock.now()
-    again = frozenset() if tick.is_cancelled else attempts.again(tally.ends, run.manifest.policy.attempts)
+    again = frozenset() if tick.is_cancelled else attempts.again(outcomes.ends, run.manifest.policy.attempts)
     move = machine.collected(
         decision, reason, now,
-        ends=tally.ends,
+        ends=outcomes.ends,
         again=again,
         charges=bill.charges,
         cut=cut,
         files=batch_digests(run.folder.batch(batch.id), run.folder.workspace.root),
         stated=stated,
-        events=(*summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(comparison)),
+        events=(*summed(outcomes.anomalies), *bill.anomalies(), *_said_of_costs(comparison)),
         spent=bill.spent,
         unknown=bill.unknown_cost,
     )  # fmt: skip
@@ -177,7 +171,7 @@ def _file(
     run.store.apply(batch, move, now)
 
 
-def _write_answers(run: Run, batch: Batch, replies: Replies, tally: ReplyTally, bill: Bill) -> list[str]:
+def _write_answers(run: Run, batch: Batch, replies: Replies, outcomes: RequestOutcomes, bill: Bill) -> list[str]:
     """Write the answers of the batch, and enter them into its bill. Return those that ended at their output limit."""
     cut: list[str] = []
 
@@ -187,7 +181,7 @@ def _write_answers(run: Run, batch: Batch, replies: Replies, tally: ReplyTally, 
         answered = [response for response in responses if response.outcome is RequestOutcome.SUCCEEDED]
         cut.extend(response.custom_id for response in answered if response.finish_reason is FinishReason.LENGTH)
 
-    write_answers(run.folder.batch(batch.id), batch, replies, tally, enter)
+    write_answers(run.folder.batch(batch.id), batch, replies, outcomes, enter)
     return cut
 
 

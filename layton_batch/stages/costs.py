@@ -113,7 +113,7 @@ class JudgeRequest:
 
     def most_tokens(self, written: int) -> TokenBound:
         """Bound the tokens of that request: a token has at least one byte."""
-        return TokenBound(self.bound.input + self.growth * max(written - 1, 0), self.bound.output)
+        return replace(self.bound, input=self.bound.input + self.growth * max(written - 1, 0))
 
 
 class JudgeRequests:
@@ -132,7 +132,7 @@ class JudgeRequests:
             self._measured[key] = [
                 JudgeRequest(
                     size=len(request_line(provider, Request(name, item_id, judge, sized.prompt))),
-                    bound=TokenBound(sized.size.tokens(judge), output_bound(judge)),
+                    bound=TokenBound.of(sized.size.tokens(judge), judge),
                     expected_input=expected_input(sized.size, judge),
                     growth=growth,
                     item_bytes=text_bytes(replace(sized.prompt, system="")),

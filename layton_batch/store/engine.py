@@ -15,9 +15,11 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections.abc import Callable
+from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import Event
-from time import monotonic
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -39,18 +41,28 @@ IDLE_SECONDS = 20.0
 waits for it."""
 
 WAIT_SECONDS = 30.0
-"""How long a transaction waits for one that is in its way."""
+"""How long a transaction on PostgreSQL waits for one that is in its way."""
+
+BUSY_TRIES, BUSY_SECONDS = 120, 1.0
+"""How often, and how long each time, SQLite's write lock is waited for. An id that was paid for is to be committed, so
+another program's long transaction ends no run."""
 
 _LINE = {"connect_timeout": 30, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
          "tcp_user_timeout": 60_000}  # fmt: skip
 """For libpq: when a server that does not answer has vanished. The URL's own values go before these."""
 
+_PAUSE = partial(Event().wait, 0.02)
+"""A pause in which no lock of Python is held."""
+
 _CREATING = 0x6C6179746F6E
 """PostgreSQL's advisory lock while the schema is made."""
 
 
-def open_engine(url: str) -> Engine:
-    """Return an engine whose schema is this program's. Raises StoreError (unreachable, damaged, another version)."""
+def open_engine(url: str, wait: Callable[[], object] = _PAUSE) -> Engine:
+    """Return an engine whose schema is this program's. Raises StoreError (unreachable, damaged, another version).
+
+    ``wait``: called each time that another program is still writing to a SQLite file.
+    """
     address = _address(url)
     try:
         options = _line(address)
@@ -59,8 +71,8 @@ def open_engine(url: str) -> Engine:
         raise complaint(address, error, "opened") from error
     try:
         if _is_sqlite(address):
-            event.listen(engine, "connect", _sqlite_pragmas)
-            event.listen(engine, "begin", _sqlite_begin)
+            event.listen(engine, "connect", partial(_sqlite_pragmas, wait))
+            event.listen(engine, "begin", partial(_sqlite_begin, wait))
         elif _is_postgresql(address):
             event.listen(engine, "connect", _postgresql_session)
         with engine.connect().execution_options(**{READING: True}) as connection:
@@ -148,7 +160,7 @@ _ADVICE = (
     ("failed to resolve host", _CHECK_STATE),
     ("disk is full", "; nothing of this step was kept, and everything before it is: make room and run again"),
     ("disk I/O error", "; nothing of this step was kept, and everything before it is: check the disk and run again"),
-    ("database is locked", "; another process has been writing to it for half a minute: let it finish"),
+    ("database is locked", "; another process has been writing to it for two minutes: let it finish"),
     ("lock timeout", "; another process has been writing to it for half a minute: let it finish"),
     (_READ_ONLY, ": it is a standby, or was made read-only; run again when it, or the server that took over, writes"),
     (
@@ -209,37 +221,36 @@ def _postgresql_session(connection: Any, _record: object) -> None:
     connection.commit()
 
 
-def _sqlite_pragmas(connection: Any, _record: object) -> None:
+def _sqlite_pragmas(wait: Callable[[], object], connection: Any, _record: object) -> None:
     # pysqlite would begin transactions late and commit them early by itself; `_sqlite_begin` does it instead
     connection.isolation_level = None
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout={WAIT_SECONDS * 1000:.0f}")
-    _journal_ahead(cursor)
+    cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
+    _when_free(partial(cursor.execute, "PRAGMA journal_mode=WAL"), wait)
     for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
 
-def _journal_ahead(cursor: Any) -> None:
-    """Two processes that set the journal mode of a new file at once: SQLite waits for neither, and tells one of them
-    at once that the database is locked."""
-    until = monotonic() + WAIT_SECONDS
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or monotonic() >= until:
-                raise
-            Event().wait(0.02)
-        else:
-            return
-
-
-def _sqlite_begin(connection: Connection) -> None:
+def _sqlite_begin(wait: Callable[[], object], connection: Connection) -> None:
     # IMMEDIATE: a writer waits for its turn at the start, instead of failing when it upgrades a read lock;
     # who only reads must not wait for writers at all
     reading = connection.get_execution_options().get(READING, False)
-    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    _when_free(partial(connection.exec_driver_sql, "BEGIN" if reading else "BEGIN IMMEDIATE"), wait)
+
+
+def _when_free(execute: Callable[[], object], wait: Callable[[], object]) -> None:
+    """Execute a statement as soon as no other program writes. Raises OperationalError after two minutes. SQLite itself
+    does not wait where two processes set the journal mode of a new file at once."""
+    for number in count(1):
+        try:
+            execute()
+        except (OperationalError, sqlite3.OperationalError) as error:
+            if "locked" not in str(error) or number > BUSY_TRIES:
+                raise
+            wait()
+        else:
+            return
 
 
 def _check(connection: Connection, url: URL) -> None:

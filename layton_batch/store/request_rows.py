@@ -377,12 +377,17 @@ def _set_answers(
 
 def batch_key(connection: Connection, run_id: str, batch_id: str) -> int:
     """Return a batch's number in the database."""
-    batches = schema.batches
-    query: Select[int] = select(batches.c.key).where(batches.c.run_id == run_id, batches.c.batch_id == batch_id)
-    return connection.execute(query).scalar_one()
+    return connection.execute(batch_key_query(run_id, batch_id)).scalar_one()
+
+
+def batch_key_query(run_id: str, batch_id: str) -> Select[int]:
+    """Select a batch's number in the database."""
+    batches = schema.batches.c
+    return select(batches.key).where(batches.run_id == run_id, batches.batch_id == batch_id)
 
 
 def job_key(run_id: str, job_id: str) -> Select[int]:
+    """Select a job's number in the database."""
     jobs = schema.jobs
     return select(jobs.c.key).where(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, func, literal_column, or_, select
+from sqlalchemy import Select, and_, case, exists, func, literal_column, or_, select
 
 from layton_batch.clock import SystemClock
 from layton_batch.records import Batch, End, ModelSpec, RequestCost
 from layton_batch.states import AT_PROVIDER, AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store import schema
-from layton_batch.store.request_rows import KnownRequest, batch_key, chunks, job_key
+from layton_batch.store.request_rows import KnownRequest, batch_key_query, chunks, job_key
 from layton_batch.store.rows import spec_from_json
 from layton_batch.store.transactions import Transactions
 
@@ -24,6 +23,17 @@ _LAST_ATTEMPT = and_(
     schema.attempts.c.batch == schema.answers.c.batch, schema.attempts.c.fingerprint == schema.answers.c.fingerprint
 )
 """Joins an answer to the attempt of its batch."""
+_REQUESTS = (
+    schema.requests.join(schema.jobs, schema.jobs.c.key == schema.requests.c.job)
+    .join(schema.answers, schema.answers.c.fingerprint == schema.requests.c.answer)
+    .outerjoin(schema.batches, schema.batches.c.key == schema.answers.c.batch)
+    .outerjoin(schema.attempts, _LAST_ATTEMPT)
+)
+"""Requests with their jobs, the answers that they want, and the batches and attempts that asked last for these."""
+_FILED = case((schema.batches.c.path != "", schema.batches.c.requests))
+"""The number of filed responses of a batch; null for a batch that was never to be sent."""
+_BY_NUMBER = func.length(schema.requests.c.custom_id), schema.requests.c.custom_id
+"""The order of entry: numbers in custom_ids have six digits, or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +112,35 @@ class Requests(Transactions):
 
     now: Callable[[], float] = field(default_factory=lambda: SystemClock().now)
 
+    def _asking(self, *columns: Any, job_id: str | None = None, with_retired: bool = False) -> Select[Any]:
+        """Select columns of the run's requests, of one job or all, as :data:`_REQUESTS` joins them."""
+        jobs = schema.jobs.c
+        query = select(*columns).select_from(_REQUESTS).where(jobs.run_id == self.run_id)
+        query = query if job_id is None else query.where(jobs.job_id == job_id)
+        return query if with_retired else query.where(~schema.requests.c.retired)
+
+    def _known(self, job_id: str, *, with_retired: bool) -> Select[Any]:
+        requests, batches = schema.requests.c, schema.batches.c
+        columns = (
+            requests.custom_id, requests.item_id, requests.fingerprint, requests.answer, requests.reask,
+            requests.doublings, requests.retired, schema.answers.c.state, batches.key, batches.batch_id,
+            batches.run_id, requests.without_limit, requests.room, func.coalesce(schema.attempts.c.is_cut, False),
+        )  # fmt: skip
+        return self._asking(*columns, job_id=job_id, with_retired=with_retired).order_by(*_BY_NUMBER)
+
     def known_requests(self, job_id: str) -> list[KnownRequest]:
         """Return every request that a job ever had, in the order of entry."""
         with self.reading() as connection:
-            query = _of_requests(self.run_id).where(schema.jobs.c.job_id == job_id)
-            return [_known_request(*row) for row in connection.execute(_in_order(query))]
+            return [_known_request(*row) for row in connection.execute(self._known(job_id, with_retired=True))]
 
     def requests_to_ask(self, job_id: str) -> list[KnownRequest]:
         """Return the requests of a job for whose answers it is to write a batch, an answer once: those that are wanted,
         and those that another run was to ask for and did not, or asked for in vain while this one never did."""
+        states = [str(state) for state in (AnswerState.WANTED, AnswerState.PLANNED, AnswerState.FAILED)]
+        query = self._known(job_id, with_retired=False).where(schema.answers.c.state.in_(states))
+        by_answer: dict[bytes, KnownRequest] = {}
         with self.reading() as connection:
-            states = [str(state) for state in (AnswerState.WANTED, AnswerState.PLANNED, AnswerState.FAILED)]
-            query = _of_requests(self.run_id).where(schema.jobs.c.job_id == job_id, ~schema.requests.c.retired)
-            query = query.where(schema.answers.c.state.in_(states))
-            by_answer: dict[bytes, KnownRequest] = {}
-            for row in connection.execute(_in_order(query)):
+            for row in connection.execute(query):
                 request = _known_request(*row)
                 if request.state is AnswerState.WANTED or request.run_id != self.run_id:
                     by_answer.setdefault(request.answer, request)
@@ -131,46 +155,37 @@ class Requests(Transactions):
         It is asked in each tick, and mostly finds none. So the query goes from the few answers to the requests; the
         state in it is a literal, for an index of part of a table serves no parameter.
         """
+        requests, jobs, answers = schema.requests.c, schema.jobs.c, schema.answers.c
+        wanted = select(answers.fingerprint).where(answers.state == literal_column(f"'{AnswerState.WANTED}'"))
+        asking = select(requests.job).where(requests.answer.in_(wanted), ~requests.retired)
+        query = select(jobs.job_id).where(jobs.run_id == self.run_id, ~jobs.retired, jobs.key.in_(asking))
         with self.reading() as connection:
-            return frozenset(connection.execute(_wanted_query(self.run_id)).scalars())
+            return frozenset(connection.execute(query).scalars())
 
     def unfinished(self, job_ids: Collection[str]) -> frozenset[str]:
         """Return those of the jobs that want answers which may still come, in whichever run's batch, or that a person
         is to decide about."""
+        answers = schema.answers.c
+        to_come = [str(state) for state in (AnswerState.WANTED, AnswerState.PLANNED, AnswerState.SENT)]
+        undecided = and_(schema.batches.c.needs_person, answers.state != str(AnswerState.ANSWERED))
+        query = self._asking(schema.jobs.c.job_id).where(or_(answers.state.in_(to_come), undecided)).distinct()
+        jobs_to_wait: set[str] = set()
         with self.reading() as connection:
-            requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
-            to_come = [str(state) for state in (AnswerState.WANTED, AnswerState.PLANNED, AnswerState.SENT)]
-            undecided = and_(batches.c.needs_person, answers.c.state != str(AnswerState.ANSWERED))
-            query = (
-                select(jobs.c.job_id)
-                .join(requests, requests.c.job == jobs.c.key)
-                .join(answers, answers.c.fingerprint == requests.c.answer)
-                .outerjoin(batches, batches.c.key == answers.c.batch)
-                .where(jobs.c.run_id == self.run_id, ~requests.c.retired, or_(answers.c.state.in_(to_come), undecided))
-                .distinct()
-            )
-            jobs_to_wait: set[str] = set()
             for chunk in chunks(list(job_ids)):
-                jobs_to_wait |= set(connection.execute(query.where(jobs.c.job_id.in_(chunk))).scalars())
-            return frozenset(jobs_to_wait)
+                jobs_to_wait |= set(connection.execute(query.where(schema.jobs.c.job_id.in_(chunk))).scalars())
+        return frozenset(jobs_to_wait)
 
     def awaited_batches(self) -> list[OtherRunBatch]:
         """Return the batches of other runs that have answers which this run waits for."""
+        answers, batches = schema.answers.c, schema.batches.c
+        columns = batches.run_id, batches.batch_id, batches.state, batches.due_at
+        query = (
+            self._asking(*columns, func.count(answers.fingerprint.distinct()))
+            .where(~schema.jobs.c.retired, batches.run_id != self.run_id, answers.state == str(AnswerState.SENT))
+            .group_by(*columns)
+            .order_by(batches.run_id, batches.batch_id)
+        )
         with self.reading() as connection:
-            requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
-            columns = batches.c.run_id, batches.c.batch_id, batches.c.state, batches.c.due_at
-            query = (
-                select(*columns, func.count(answers.c.fingerprint.distinct()))
-                .join(answers, answers.c.batch == batches.c.key)
-                .join(requests, requests.c.answer == answers.c.fingerprint)
-                .join(jobs, jobs.c.key == requests.c.job)
-                .where(
-                    jobs.c.run_id == self.run_id, ~jobs.c.retired, ~requests.c.retired, batches.c.run_id != self.run_id
-                )
-                .where(answers.c.state == str(AnswerState.SENT))
-                .group_by(*columns)
-                .order_by(batches.c.run_id, batches.c.batch_id)
-            )
             return [
                 OtherRunBatch(other, batch_id, Lifecycle(state), due_at <= self.now() - LEFT_SECONDS, count)
                 for other, batch_id, state, due_at, count in connection.execute(query)
@@ -178,62 +193,44 @@ class Requests(Transactions):
 
     def answer_locations(self, job_id: str) -> list[AnswerLocation]:
         """Return where the answer to each request of a job is that is not retired, in the order of entry."""
+        requests, batches, attempts = schema.requests.c, schema.batches.c, schema.attempts.c
+        is_asked = attempts.custom_id.is_not(None)
+        columns = (
+            requests.custom_id, requests.item_id, requests.fingerprint, requests.answer, requests.reask,
+            schema.answers.c.state, case((is_asked, batches.run_id)), case((is_asked, batches.batch_id)),
+            case((is_asked, _FILED)), attempts.custom_id,
+        )  # fmt: skip
         with self.reading() as connection:
-            requests, jobs, answers = schema.requests, schema.jobs, schema.answers
-            batches, attempts = schema.batches, schema.attempts
-            query = (
-                select(
-                    requests.c.custom_id, requests.c.item_id, requests.c.fingerprint, requests.c.answer,
-                    requests.c.reask, answers.c.state, batches.c.run_id, batches.c.batch_id, _filed(),
-                    attempts.c.custom_id,
-                )
-                .join(jobs, jobs.c.key == requests.c.job)
-                .join(answers, answers.c.fingerprint == requests.c.answer)
-                .outerjoin(attempts, _LAST_ATTEMPT)
-                .outerjoin(batches, batches.c.key == attempts.c.batch)
-                .where(jobs.c.run_id == self.run_id, jobs.c.job_id == job_id, ~requests.c.retired)
-            )  # fmt: skip
-            return [_answer_location(*row) for row in connection.execute(_in_order(query))]
+            rows = connection.execute(self._asking(*columns, job_id=job_id).order_by(*_BY_NUMBER))
+            return [_answer_location(*row) for row in rows]
 
     def locate_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, AnswerLocation]:
         """Return where these answers are, of those that are here; the requests are left empty."""
+        answers, batches, attempts = schema.answers, schema.batches, schema.attempts
+        query = (
+            select(answers.c.fingerprint, batches.c.run_id, batches.c.batch_id, _FILED, attempts.c.custom_id)
+            .join(attempts, _LAST_ATTEMPT)
+            .join(batches, batches.c.key == attempts.c.batch)
+            .where(answers.c.state == str(AnswerState.ANSWERED))
+        )
         with self.reading() as connection:
-            answers, batches, attempts = schema.answers, schema.batches, schema.attempts
-            query = (
-                select(answers.c.fingerprint, batches.c.run_id, batches.c.batch_id, _filed(), attempts.c.custom_id)
-                .join(attempts, _LAST_ATTEMPT)
-                .join(batches, batches.c.key == attempts.c.batch)
-                .where(answers.c.state == str(AnswerState.ANSWERED))
-            )  # fmt: skip
-            locations: dict[bytes, AnswerLocation] = {}
-            for chunk in chunks(list(fingerprints)):
-                for fingerprint, *location in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
-                    locations[fingerprint] = _answer_location(
-                        "", "", None, fingerprint, 0, AnswerState.ANSWERED, *location
-                    )
-            return locations
+            return {
+                row[0]: _answer_location("", "", None, row[0], 0, AnswerState.ANSWERED, *row[1:])
+                for chunk in chunks(list(fingerprints))
+                for row in connection.execute(query.where(answers.c.fingerprint.in_(chunk)))
+            }
 
     def count_requests(self) -> list[RequestCount]:
         """Count the requests of each job that are not retired."""
+        answers, attempts, batches = schema.answers.c, schema.attempts.c, schema.batches.c
+        is_to_come = answers.state.in_([str(AnswerState.PLANNED), str(AnswerState.SENT)])
+        groups = (
+            schema.jobs.c.job_id, answers.state, attempts.outcome, attempts.error_class,
+            case((is_to_come, batches.state)), and_(is_to_come, batches.input_ref.is_not(None)),
+        )  # fmt: skip
         with self.reading() as connection:
-            requests, jobs, answers = schema.requests, schema.jobs, schema.answers
-            attempts, batches = schema.attempts, schema.batches
-            is_to_come = answers.c.state.in_([str(AnswerState.PLANNED), str(AnswerState.SENT)])
-            groups = (
-                jobs.c.job_id, answers.c.state, attempts.c.outcome, attempts.c.error_class,
-                case((is_to_come, batches.c.state)), and_(is_to_come, batches.c.input_ref.is_not(None)),
-            )  # fmt: skip
-            query = (
-                select(*groups, func.count())
-                .select_from(requests)
-                .join(jobs, jobs.c.key == requests.c.job)
-                .join(answers, answers.c.fingerprint == requests.c.answer)
-                .outerjoin(attempts, _LAST_ATTEMPT)
-                .outerjoin(batches, batches.c.key == answers.c.batch)
-                .where(jobs.c.run_id == self.run_id, ~requests.c.retired)
-                .group_by(*groups)
-            )
-            return [_request_count(*row) for row in connection.execute(query)]
+            rows = connection.execute(self._asking(*groups, func.count()).group_by(*groups))
+            return [_request_count(*row) for row in rows]
 
     def count_paid(self) -> int:
         """Count the requests of the run, also retired ones, whose answers were paid for, or are in a batch at a
@@ -281,201 +278,139 @@ class Requests(Transactions):
 
     def failed_requests(self) -> list[AttemptLocation]:
         """Return the requests whose last attempt brought no answer, and that no other attempt asks for."""
+        batches, attempts = schema.batches.c, schema.attempts.c
+        failed = schema.answers.c.state.in_([str(AnswerState.FAILED), str(AnswerState.UNCERTAIN)])
+        query = self._asking(schema.jobs.c.job_id, batches.run_id, batches.batch_id, attempts.custom_id)
+        query = query.where(failed, attempts.custom_id.is_not(None)).order_by(batches.key, attempts.line)
         with self.reading() as connection:
-            requests, jobs, answers = schema.requests, schema.jobs, schema.answers
-            batches, attempts = schema.batches, schema.attempts
-            query = (
-                select(jobs.c.job_id, batches.c.run_id, batches.c.batch_id, attempts.c.custom_id)
-                .select_from(requests)
-                .join(jobs, jobs.c.key == requests.c.job)
-                .join(answers, answers.c.fingerprint == requests.c.answer)
-                .join(attempts, _LAST_ATTEMPT)
-                .join(batches, batches.c.key == answers.c.batch)
-                .where(jobs.c.run_id == self.run_id, ~requests.c.retired)
-                .where(answers.c.state.in_([str(AnswerState.FAILED), str(AnswerState.UNCERTAIN)]))
-                .order_by(batches.c.key, attempts.c.line)
-            )
             return [AttemptLocation(*row) for row in connection.execute(query)]
 
     def bought_elsewhere(self, job_id: str) -> list[tuple[str, str, str, RequestCost]]:
         """Return, for each request of a job that is not retired and whose answer another request paid for, in this run
         or another one: its custom_id, the run and the batch that paid, and the charge."""
+        name, batches, attempts = schema.requests.c.custom_id, schema.batches.c, schema.attempts.c
+        own = and_(batches.run_id == self.run_id, attempts.custom_id == name)
+        charge = [attempts[field.name] for field in fields(RequestCost)]
+        query = self._asking(name, batches.run_id, batches.batch_id, *charge, job_id=job_id).where(
+            ~own, schema.answers.c.state == str(AnswerState.ANSWERED), attempts.input_tokens.is_not(None)
+        )
         with self.reading() as connection:
-            requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
-            attempts = schema.attempts
-            own = and_(batches.c.run_id == self.run_id, attempts.c.custom_id == requests.c.custom_id)
-            charge = [attempts.c[field.name] for field in fields(RequestCost)]
-            query = (
-                select(requests.c.custom_id, batches.c.run_id, batches.c.batch_id, *charge)
-                .select_from(requests)
-                .join(jobs, jobs.c.key == requests.c.job)
-                .join(answers, answers.c.fingerprint == requests.c.answer)
-                .join(attempts, _LAST_ATTEMPT)
-                .join(batches, batches.c.key == answers.c.batch)
-                .where(jobs.c.run_id == self.run_id, jobs.c.job_id == job_id, ~requests.c.retired, ~own)
-                .where(answers.c.state == str(AnswerState.ANSWERED), attempts.c.input_tokens.is_not(None))
-                .order_by(func.length(requests.c.custom_id), requests.c.custom_id)
-            )
-            return [
-                (name, other, batch_id, RequestCost(*row)) for name, other, batch_id, *row in connection.execute(query)
-            ]
+            rows = connection.execute(query.order_by(*_BY_NUMBER))
+            return [(custom_id, other, batch_id, RequestCost(*row)) for custom_id, other, batch_id, *row in rows]
 
     def answering_batches(self) -> list[tuple[str, str, str]]:
         """Return job, run and batch wherever a batch has an answer that the job wants."""
+        batches = schema.batches.c
+        query = self._asking(schema.jobs.c.job_id, batches.run_id, batches.batch_id).distinct()
+        query = query.where(schema.answers.c.state == str(AnswerState.ANSWERED), batches.key.is_not(None))
         with self.reading() as connection:
-            requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
-            query = (
-                select(jobs.c.job_id, batches.c.run_id, batches.c.batch_id)
-                .select_from(requests)
-                .join(jobs, jobs.c.key == requests.c.job)
-                .join(answers, answers.c.fingerprint == requests.c.answer)
-                .join(batches, batches.c.key == answers.c.batch)
-                .where(jobs.c.run_id == self.run_id, ~requests.c.retired, answers.c.state == str(AnswerState.ANSWERED))
-                .distinct()
-            )
             return [(job_id, other, batch_id) for job_id, other, batch_id in connection.execute(query)]
 
     def items_of(self, job_id: str) -> dict[str, str]:
         """Return the item of each request of a job that is not retired, by custom_id."""
+        table = schema.requests.c
+        mine = table.job == job_key(self.run_id, job_id).scalar_subquery()
+        query = select(table.custom_id, table.item_id).where(mine, ~table.retired).order_by(*_BY_NUMBER)
         with self.reading() as connection:
-            table = schema.requests
-            mine = table.c.job == job_key(self.run_id, job_id).scalar_subquery()
-            name = table.c.custom_id
-            query = select(name, table.c.item_id).where(mine, ~table.c.retired).order_by(func.length(name), name)
             return dict(connection.execute(query).all())
+
+    def _of_batch(self, batch_id: str, *columns: Any) -> Select[Any]:
+        """Select columns of a batch's attempts, in the order of its lines."""
+        key = batch_key_query(self.run_id, batch_id).scalar_subquery()
+        return select(*columns).where(schema.attempts.c.batch == key).order_by(schema.attempts.c.line)
 
     def asked_of(self, batch_id: str) -> dict[str, Decimal | None]:
         """Return the custom_ids of a batch in the order of its lines, with the most that each request can cost in
         USD."""
+        attempts = schema.attempts.c
         with self.reading() as connection:
-            key = batch_key(connection, self.run_id, batch_id)
-            table = schema.attempts
-            query = select(table.c.custom_id, table.c.max_cost).where(table.c.batch == key).order_by(table.c.line)
-            return dict(connection.execute(query).all())
+            return dict(connection.execute(self._of_batch(batch_id, attempts.custom_id, attempts.max_cost)).all())
 
     def charges_of(self, batch_id: str) -> list[RequestCost]:
         """Return the charges of a collected batch's requests, in the order of its lines."""
+        attempts = schema.attempts.c
+        has_charge = or_(attempts.input_tokens.is_not(None), attempts.unknown_cost.is_not(None))
+        columns = [attempts[field.name] for field in fields(RequestCost)]
         with self.reading() as connection:
-            key = batch_key(connection, self.run_id, batch_id)
-            table = schema.attempts
-            has_charge = or_(table.c.input_tokens.is_not(None), table.c.unknown_cost.is_not(None))
-            query = select(*(table.c[field.name] for field in fields(RequestCost))).where(
-                table.c.batch == key, has_charge
-            )
-            return [RequestCost(*row) for row in connection.execute(query.order_by(table.c.line))]
-
-    def batches_of_unknown_cost(self) -> frozenset[str]:
-        """Return the collected batches with requests whose cost nobody can tell. An index has these requests alone."""
-        with self.reading() as connection:
-            return frozenset(connection.execute(_unknown_cost_query(self.run_id)).scalars())
-
-    def answered_batches(self) -> list[str]:
-        """Return the batches that brought answers from a provider, in the order in which they were planned."""
-        with self.reading() as connection:
-            attempts, batches = schema.attempts, schema.batches
-            answered = and_(attempts.c.batch == batches.c.key, attempts.c.outcome == str(RequestOutcome.SUCCEEDED))
-            query = select(batches.c.batch_id).where(
-                batches.c.run_id == self.run_id, batches.c.provider_id.is_not(None), exists().where(answered)
-            )
-            return list(connection.execute(query.order_by(batches.c.key)).scalars())
+            rows = connection.execute(self._of_batch(batch_id, *columns).where(has_charge))
+            return [RequestCost(*row) for row in rows]
 
     def ends_of(self, batch_id: str) -> dict[str, End]:
         """Return how the requests of a collected batch ended, by custom_id in the order of its lines."""
+        attempts = schema.attempts.c
+        columns = attempts.custom_id, attempts.outcome, attempts.error_class
         with self.reading() as connection:
-            key = batch_key(connection, self.run_id, batch_id)
-            table = schema.attempts
-            query = select(table.c.custom_id, table.c.outcome, table.c.error_class).where(table.c.batch == key)
-            rows = connection.execute(query.order_by(table.c.line))
+            rows = connection.execute(self._of_batch(batch_id, *columns))
             return {name: (RequestOutcome(outcome), ErrorClass(error_class)) for name, outcome, error_class in rows}
+
+    def batches_of_unknown_cost(self) -> frozenset[str]:
+        """Return the collected batches with requests whose cost nobody can tell. An index has these requests alone."""
+        attempts, batches = schema.attempts.c, schema.batches.c
+        unknown = select(attempts.batch).where(attempts.unknown_cost.is_not(None))
+        query = select(batches.batch_id).where(batches.run_id == self.run_id, batches.key.in_(unknown))
+        with self.reading() as connection:
+            return frozenset(connection.execute(query).scalars())
+
+    def answered_batches(self) -> list[str]:
+        """Return the batches that brought answers from a provider, in the order in which they were planned."""
+        attempts, batches = schema.attempts.c, schema.batches.c
+        answered = exists().where(attempts.batch == batches.key, attempts.outcome == str(RequestOutcome.SUCCEEDED))
+        mine = and_(batches.run_id == self.run_id, batches.provider_id.is_not(None), answered)
+        with self.reading() as connection:
+            return list(connection.execute(select(batches.batch_id).where(mine).order_by(batches.key)).scalars())
 
     def retired_among(self, batch: Batch) -> int:
         """Count the requests of a batch that the manifest does not ask for any more."""
+        requests, attempts = schema.requests, schema.attempts
+        mine = requests.c.job == job_key(self.run_id, batch.job_id).scalar_subquery()
+        same = and_(requests.c.custom_id == attempts.c.custom_id, mine, requests.c.retired)
+        query = self._of_batch(batch.id, func.count()).order_by(None).join_from(attempts, requests, same)
         with self.reading() as connection:
-            key = batch_key(connection, self.run_id, batch.id)
-            requests, attempts = schema.requests, schema.attempts
-            same = and_(requests.c.custom_id == attempts.c.custom_id, attempts.c.batch == key)
-            query = select(func.count()).select_from(requests).join(attempts, same)
-            mine = requests.c.job == job_key(self.run_id, batch.job_id).scalar_subquery()
-            return int(connection.execute(query.where(mine, requests.c.retired)).scalar_one())
+            return int(connection.execute(query).scalar_one())
 
     def absent_creates(self, batch_id: str) -> int:
         """Return the most creates for one of a batch's answers, of whichever batch and run, that no list showed."""
+        attempts, batches = schema.attempts, schema.batches
+        mine = self._of_batch(batch_id, attempts.c.fingerprint).order_by(None)
+        creates = (
+            select(func.sum(batches.c.absent_creates).label("number"))
+            .join(attempts, attempts.c.batch == batches.c.key)
+            .where(batches.c.absent_creates > 0, attempts.c.fingerprint.in_(mine))
+            .group_by(attempts.c.fingerprint)
+        )
         with self.reading() as connection:
-            key = batch_key(connection, self.run_id, batch_id)
-            attempts, batches = schema.attempts, schema.batches
-            mine = select(attempts.c.fingerprint).where(attempts.c.batch == key)
-            creates = select(func.sum(batches.c.absent_creates).label("number"))
-            creates = creates.join(attempts, attempts.c.batch == batches.c.key).group_by(attempts.c.fingerprint)
-            creates = creates.where(batches.c.absent_creates > 0, attempts.c.fingerprint.in_(mine))
             return int(connection.execute(select(func.max(creates.subquery().c.number))).scalar() or 0)
 
     def known_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, KnownAnswer]:
         """Return what the database knows of these answers, bought or wanted by whichever run."""
+        answers, batches = schema.answers, schema.batches
+        query = select(answers.c.fingerprint, answers.c.state, batches.c.run_id)
+        query = query.outerjoin_from(answers, batches, batches.c.key == answers.c.batch)
         with self.reading() as connection:
-            answers, batches = schema.answers, schema.batches
-            query = select(answers.c.fingerprint, answers.c.state, batches.c.run_id)
-            query = query.outerjoin_from(answers, batches, batches.c.key == answers.c.batch)
-            answers_by_print: dict[bytes, KnownAnswer] = {}
-            for chunk in chunks(list(fingerprints)):
-                for fingerprint, state, owner in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
-                    answers_by_print[fingerprint] = KnownAnswer(AnswerState(state), owner)
-            return answers_by_print
+            return {
+                fingerprint: KnownAnswer(AnswerState(state), owner)
+                for chunk in chunks(list(fingerprints))
+                for fingerprint, state, owner in connection.execute(query.where(answers.c.fingerprint.in_(chunk)))
+            }
 
     def attempted(self, fingerprints: Collection[bytes], *, to_be_sent: bool = False) -> frozenset[bytes]:
         """Return those of these answers that a batch of this run has asked for, or is to ask for; not what was
         withdrawn before it was sent. ``to_be_sent``: those alone that are in a planned batch."""
+        attempts, batches = schema.attempts, schema.batches
+        was_withdrawn = and_(batches.c.outcome == str(BatchOutcome.CANCELLED), batches.c.provider_id.is_(None))
+        query = select(attempts.c.fingerprint).join(batches, batches.c.key == attempts.c.batch)
+        query = query.where(batches.c.run_id == self.run_id, or_(batches.c.outcome.is_(None), ~was_withdrawn))
+        query = query.where(batches.c.state == str(Lifecycle.PLANNED)) if to_be_sent else query
+        attempted: set[bytes] = set()
         with self.reading() as connection:
-            attempts, batches = schema.attempts, schema.batches
-            was_withdrawn = and_(batches.c.outcome == str(BatchOutcome.CANCELLED), batches.c.provider_id.is_(None))
-            query = select(attempts.c.fingerprint).join(batches, batches.c.key == attempts.c.batch)
-            query = query.where(or_(batches.c.outcome.is_(None), ~was_withdrawn))
-            query = query.where(batches.c.state == str(Lifecycle.PLANNED)) if to_be_sent else query
-            attempted: set[bytes] = set()
             for chunk in chunks(list(fingerprints)):
-                in_run = query.where(batches.c.run_id == self.run_id, attempts.c.fingerprint.in_(chunk))
-                attempted |= set(connection.execute(in_run).scalars())
-            return frozenset(attempted)
-
-
-def _of_requests(run_id: str) -> Select[tuple[object, ...]]:
-    requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
-    attempts = schema.attempts
-    return (
-        select(
-            requests.c.custom_id, requests.c.item_id, requests.c.fingerprint, requests.c.answer, requests.c.reask,
-            requests.c.doublings, requests.c.retired, answers.c.state, batches.c.key, batches.c.batch_id,
-            batches.c.run_id, requests.c.without_limit, requests.c.room, func.coalesce(attempts.c.is_cut, False),
-        )
-        .join(jobs, jobs.c.key == requests.c.job)
-        .join(answers, answers.c.fingerprint == requests.c.answer)
-        .outerjoin(batches, batches.c.key == answers.c.batch)
-        .outerjoin(attempts, _LAST_ATTEMPT)
-        .where(jobs.c.run_id == run_id)
-    )  # fmt: skip
+                attempted |= set(connection.execute(query.where(attempts.c.fingerprint.in_(chunk))).scalars())
+        return frozenset(attempted)
 
 
 def _known_request(*row: object) -> KnownRequest:
     request = KnownRequest(*row)  # type: ignore[arg-type]
     return request._replace(state=AnswerState(request.state))
-
-
-def _in_order(query: Select[tuple[object, ...]]) -> Select[tuple[object, ...]]:
-    """Numbers in custom_ids have six digits, or more."""
-    name = schema.requests.c.custom_id
-    return query.order_by(func.length(name), name)
-
-
-@lru_cache(256)
-def _wanted_query(run_id: str) -> Select[Any]:
-    requests, jobs, answers = schema.requests, schema.jobs, schema.answers
-    wanted = select(answers.c.fingerprint).where(answers.c.state == literal_column(f"'{AnswerState.WANTED}'"))
-    asking = select(requests.c.job).where(requests.c.answer.in_(wanted), ~requests.c.retired)
-    return select(jobs.c.job_id).where(jobs.c.run_id == run_id, ~jobs.c.retired, jobs.c.key.in_(asking))
-
-
-def _filed() -> ColumnElement[int | None]:
-    """Select the number of filed responses of a batch; none for a batch that was never to be sent."""
-    return case((schema.batches.c.path != "", schema.batches.c.requests))
 
 
 def _answer_location(*row: object) -> AnswerLocation:
@@ -490,10 +425,3 @@ def _request_count(
     return RequestCount(
         job_id, AnswerState(state), end, None if batch is None else Lifecycle(batch), bool(uploaded), count
     )
-
-
-@lru_cache(256)
-def _unknown_cost_query(run_id: str) -> Select[Any]:
-    attempts, batches = schema.attempts, schema.batches
-    unknown = select(attempts.c.batch).where(attempts.c.unknown_cost.is_not(None))
-    return select(batches.c.batch_id).where(batches.c.run_id == run_id, batches.c.key.in_(unknown))

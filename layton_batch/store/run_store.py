@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, func, or_, select, update
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
@@ -99,7 +98,7 @@ class RunStore(Requests):
     def row(self) -> RunRow | None:
         """The run, or None where the store has none of this id."""
         with self.reading() as connection:
-            row = connection.execute(_run_query(self.run_id)).mappings().first()
+            row = connection.execute(select(schema.runs).where(schema.runs.c.run_id == self.run_id)).mappings().first()
         return None if row is None else run_from(row)
 
     def set_cancelled(self, at: float) -> None:
@@ -185,8 +184,8 @@ class RunStore(Requests):
     def all_jobs(self) -> list[Job]:
         """Retired jobs as well, at the end."""
         with self.reading() as connection:
-            rows = connection.execute(_jobs_query(self.run_id)).mappings()
-            return [job_from(row) for row in rows]
+            mine = select(schema.jobs).where(schema.jobs.c.run_id == self.run_id)
+            return [job_from(row) for row in connection.execute(mine.order_by(schema.jobs.c.seq)).mappings()]
 
     def plan_job(
         self,
@@ -304,41 +303,48 @@ class RunStore(Requests):
         """Batches in order of entry, of these states or all, of this provider or all, of this model or all."""
         if states is None and provider is None and model is None:
             return self._all_batches()
-        query = _batches_query(self.run_id, None if states is None else frozenset(states), provider, model)
+        columns = schema.batches.c
+        where = [columns.provider == provider] if provider is not None else []
+        where += [columns.model == model] if model is not None else []
+        where += [columns.state.in_(sorted(map(str, states)))] if states is not None else []
+        return self._read_batches(visible(self.run_id), *where)
+
+    def _read_batches(self, *where: ColumnElement[bool]) -> list[Batch]:
+        table = schema.batches
+        query = select(table).where(table.c.run_id == self.run_id, *where).order_by(table.c.seq)
         with self.reading() as connection:
             return [batch_from(row) for row in connection.execute(query).mappings()]
 
     def _all_batches(self) -> list[Batch]:
         """Read open batches now, also what waits for a person, and collected ones only where there are more: a run of
         years has thousands."""
-        still_open, count, collected = _all_batches_queries(self.run_id)
+        table = schema.batches
+        mine, collected = table.c.run_id == self.run_id, table.c.state == str(Lifecycle.COLLECTED)
+        collected = and_(collected, ~table.c.needs_person)
+        still_open = select(table).where(mine, ~collected, visible(self.run_id))
         with self.reading() as connection:
             batches = {row["seq"]: batch_from(row) for row in connection.execute(still_open).mappings()}
             # counted after the others are read: one of them may have been collected between
+            count = select(func.count()).select_from(table).where(mine, collected)
             if connection.execute(count).scalar_one() != len(self._collected):
-                self._collected = {row["seq"]: batch_from(row) for row in connection.execute(collected).mappings()}
+                rows = connection.execute(select(table).where(mine, collected)).mappings()
+                self._collected = {row["seq"]: batch_from(row) for row in rows}
             batches |= self._collected
         return [batches[seq] for seq in sorted(batches)]
 
     def job_batches(self, job_id: str) -> list[Batch]:
         """The batches of one job, in order of entry: what concerns a job must not cost more with every other one."""
-        table = schema.batches
-        query = select(table).where(table.c.run_id == self.run_id, table.c.job_id == job_id).order_by(table.c.seq)
-        with self.reading() as connection:
-            return [batch_from(row) for row in connection.execute(query).mappings()]
+        return self._read_batches(schema.batches.c.job_id == job_id)
 
     def planned_of_retired(self) -> list[Batch]:
         """The planned batches of jobs that the manifest does not have any more: they are neither shown nor sent."""
-        with self.reading() as connection:
-            rows = connection.execute(_planned_of_retired_query(self.run_id)).mappings()
-            return [batch_from(row) for row in rows]
+        planned = schema.batches.c.state == str(Lifecycle.PLANNED)
+        return self._read_batches(planned, ~visible(self.run_id))
 
     def batch(self, batch_id: str) -> Batch:
         """One batch. Raises StoreError where there is none."""
-        with self.reading() as connection:
-            row = connection.execute(select(schema.batches).where(self._one(batch_id))).mappings().first()
-        if row is not None:
-            return batch_from(row)
+        if batches := self._read_batches(schema.batches.c.batch_id == batch_id):
+            return batches[0]
         raise StoreError(
             f"run {self.run_id} has no batch {batch_id!r}; `layton-batch status {self.run_id} --json` lists its batches"
         )
@@ -359,7 +365,8 @@ class RunStore(Requests):
             return after
         paying = changes.get("state") == str(Lifecycle.SUBMITTING)
         with writing_intent(self.intents if paying else None, batch.id) as mark, self.writing() as writing:
-            if paying and writing.connection.execute(_run_query(self.run_id)).one().cancelled:
+            cancelled = select(schema.runs.c.cancelled).where(schema.runs.c.run_id == self.run_id)
+            if paying and writing.connection.scalar(cancelled):
                 raise RunCancelledError(f"batch {batch.id} is not sent: the run was cancelled a moment ago")
             self._change(writing, batch, changes)
             if isinstance(decision, Move):
@@ -391,22 +398,24 @@ class RunStore(Requests):
         return self if run_id == self.run_id else RunStore(self.engine, run_id)
 
     def note_files(self, files: Sequence[FileDigest]) -> None:
-        """Enter the digests of files that are about to get their names.
-
-        ``earlier_sha256`` is what a file is now, if there is one. It stays in the record if the record before knew it,
-        and so do the latest others: a process that was frozen may still give them the name.
-        """
+        """Enter the digests of files that were written, instead of earlier ones."""
         with self.writing() as writing:
             _enter_files(writing.connection, self.run_id, files)
+
+    def forget_file(self, name: str) -> None:
+        """Forget the digest of a file that is about to be replaced."""
+        table = schema.files
+        with self.writing() as writing:
+            writing.connection.execute(table.delete().where(table.c.run_id == self.run_id, table.c.name == name))
 
     def files(self, below: str = "") -> list[FileDigest]:
         """Return the digests of the run's files whose paths in the workspace begin with ``below``."""
         table = schema.files
-        columns = table.c.name, table.c.size_bytes, table.c.sha256, table.c.earlier_sha256
-        query = select(*columns).where(table.c.run_id == self.run_id, table.c.name.startswith(below, autoescape=True))
+        query = select(table.c.name, table.c.size_bytes, table.c.sha256).where(
+            table.c.run_id == self.run_id, table.c.name.startswith(below, autoescape=True)
+        )
         with self.reading() as connection:
-            rows = connection.execute(query.order_by(table.c.name))
-            return [FileDigest(name, size, sha, tuple((earlier or "").split())) for name, size, sha, earlier in rows]
+            return [FileDigest(*row) for row in connection.execute(query.order_by(table.c.name))]
 
     def _change(self, writing: Writing, batch: Batch, changes: Mapping[str, object]) -> None:
         """Change a batch's columns. Raises StaleStateError where it is in another state than it was read in."""
@@ -417,9 +426,6 @@ class RunStore(Requests):
             raise StaleStateError(f"batch {batch.id} of run {self.run_id} is no longer {batch.state}; call again")
         if provider_id := values.get("provider_id"):
             self._know(writing.connection, batch.id, [str(provider_id)])
-
-    def _one(self, batch_id: str) -> ColumnElement[bool]:
-        return and_(schema.batches.c.run_id == self.run_id, schema.batches.c.batch_id == batch_id)
 
     def _insert_batches(self, writing: Writing, batches: Sequence[Batch]) -> None:
         if not batches:
@@ -492,7 +498,11 @@ class RunStore(Requests):
         A planned batch that is due and still there was held back: what it waits for shows elsewhere. ``uncollected``:
         jobs whose ended batches are left as they are.
         """
-        query = _due_query(self.run_id, frozenset(states), frozenset(uncollected))
+        table = schema.batches.c
+        is_left = and_(table.state == str(Lifecycle.ENDED), table.job_id.in_(sorted(uncollected)))
+        query = select(table.state, table.due_at).where(
+            table.run_id == self.run_id, table.state.in_(sorted(map(str, states))), visible(self.run_id), ~is_left
+        )
         with self.reading() as connection:
             moments = [_moment(row, at, pacing) for row in connection.execute(query).mappings()]
         return min(moments, default=None)
@@ -532,59 +542,6 @@ class RunStore(Requests):
             return read_money(connection, self.run_id)
 
 
-# A statement that every tick executes is made once: making the key of its text takes longer than executing it.
-
-
-@lru_cache(256)
-def _run_query(run_id: str) -> Select[Any]:
-    return select(schema.runs).where(schema.runs.c.run_id == run_id)
-
-
-@lru_cache(256)
-def _jobs_query(run_id: str) -> Select[Any]:
-    return select(schema.jobs).where(schema.jobs.c.run_id == run_id).order_by(schema.jobs.c.seq)
-
-
-@lru_cache(256)
-def _batches_query(
-    run_id: str, states: frozenset[Lifecycle] | None, provider: str | None, model: str | None
-) -> Select[Any]:
-    query = select(schema.batches).where(schema.batches.c.run_id == run_id, visible(run_id))
-    query = query.order_by(schema.batches.c.seq)
-    if states is not None:
-        query = query.where(schema.batches.c.state.in_(sorted(map(str, states))))
-    for column, value in ((schema.batches.c.provider, provider), (schema.batches.c.model, model)):
-        query = query if value is None else query.where(column == value)
-    return query
-
-
-@lru_cache(256)
-def _all_batches_queries(run_id: str) -> tuple[Select[Any], Select[Any], Select[Any]]:
-    """Return the statements that read the open batches, count the collected ones, and read these."""
-    table = schema.batches
-    mine, collected = table.c.run_id == run_id, and_(table.c.state == str(Lifecycle.COLLECTED), ~table.c.needs_person)
-    return (
-        select(table).where(mine, ~collected, visible(run_id)),
-        select(func.count()).select_from(table).where(mine, collected),
-        select(table).where(mine, collected),
-    )
-
-
-@lru_cache(256)
-def _planned_of_retired_query(run_id: str) -> Select[Any]:
-    table = schema.batches
-    planned = and_(table.c.run_id == run_id, table.c.state == str(Lifecycle.PLANNED))
-    return select(table).where(planned, ~visible(run_id))
-
-
-@lru_cache(256)
-def _due_query(run_id: str, states: frozenset[Lifecycle], uncollected: frozenset[str]) -> Select[Any]:
-    table = schema.batches
-    query = select(table.c.state, table.c.due_at)
-    query = query.where(table.c.run_id == run_id, table.c.state.in_(sorted(map(str, states))), visible(run_id))
-    return query.where(or_(table.c.state != str(Lifecycle.ENDED), table.c.job_id.not_in(sorted(uncollected))))
-
-
 _FOR_PEOPLE = frozenset({"reason", "provider_status"})
 """Columns of a batch that hold text for people."""
 
@@ -598,20 +555,10 @@ def _fit(writing: Writing, column: str, value: object) -> object:
 
 def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest]) -> None:
     table = schema.files
-    mine = table.c.run_id == run_id
-    names = [file.name for file in files]
-    if not names:
-        return
-    query = select(table.c.name, table.c.sha256, table.c.earlier_sha256).where(mine, table.c.name.in_(names))
-    stored = {name: (latest, *(earlier or "").split()) for name, latest, earlier in connection.execute(query)}
-    connection.execute(table.delete().where(mine, table.c.name.in_(names)))
-    rows = []
-    for file in files:
-        recorded = stored.get(file.name, ())
-        present = [digest for digest in file.earlier_sha256 if digest in recorded]
-        earlier = [*present, *(digest for digest in recorded if digest not in present)][: schema.EARLIER_DIGESTS]
-        rows.append({**asdict(file), "run_id": run_id, "earlier_sha256": " ".join(earlier) or None})
-    connection.execute(table.insert(), rows)
+    if files:
+        names = [file.name for file in files]
+        connection.execute(table.delete().where(table.c.run_id == run_id, table.c.name.in_(names)))
+        connection.execute(table.insert(), [{**asdict(file), "run_id": run_id} for file in files])
 
 
 def _moment(row: RowMapping, at: float, pacing: Pacing) -> float:

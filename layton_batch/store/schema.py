@@ -28,8 +28,6 @@ from layton_batch.store.rows import COUNTERS, FLAGS
 metadata = MetaData()
 VERSION = 1
 """Version of these tables. It changes with them: a database of another version is refused."""
-EARLIER_DIGESTS = 3
-"""Number of digests that are kept of what a file was before."""
 
 
 class UsdColumn(TypeDecorator[Decimal]):
@@ -207,7 +205,6 @@ files = Table(
     Column("name", String(512), primary_key=True),  # its path in the workspace
     Column("size_bytes", BigInteger, nullable=False),
     Column("sha256", String(64), nullable=False),
-    Column("earlier_sha256", String(65 * EARLIER_DIGESTS)),  # of what a kill or a frozen process may leave the file as
 )
 
 provider_batches = Table(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Executable, Row, Select, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Connection, func, or_, select
 
 from layton_batch.records import Batch
 from layton_batch.states import AT_PROVIDER, Lifecycle
@@ -65,11 +64,22 @@ def visible(run_id: str) -> ColumnElement[bool]:
 
 
 def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
-    """The load of a provider at this moment."""
-    moment = {"at": at, "hour_before": at - HOUR, "hour_after": at + HOUR}
-    work, recent, unclear = _load_queries(provider)
-    load = [(model, int(count), int(size)) for model, count, size in connection.execute(work, moment)]
-    creates, oldest = connection.execute(recent, moment).one()
+    """Read the open work at a provider, its creates within the last hour, and those since its last clear one."""
+    table = schema.batches.c
+    here = table.provider == provider
+    sent = table.state.in_(sorted(str(state) for state in (*AT_PROVIDER, Lifecycle.SUBMITTING)))
+    alive = or_(table.deadline_at.is_(None), table.deadline_at > at)  # what is past its deadline runs nowhere any more
+    work = select(table.model, func.count(), func.sum(table.size_bytes)).where(here, sent, alive).group_by(table.model)
+    hour = table.submitting_at.between(at - HOUR, at + HOUR)
+    recent = select(func.count(), func.min(table.submitting_at)).where(here, hour)
+    accepted = select(func.coalesce(func.max(table.submitted_at), 0.0)).where(here).scalar_subquery()
+    states = table.state.in_(sorted(map(str, (Lifecycle.PLANNED, Lifecycle.SUBMITTING, Lifecycle.LOST))))
+    unclear = select(
+        table.state, table.absent_creates, table.submitting_at, table.unclear_since, table.failed_status,
+        accepted.label("accepted"),
+    ).where(here, states, table.unclear_since.is_not(None), table.submitting_at > accepted)  # fmt: skip
+    load = [(model, int(count), int(size)) for model, count, size in connection.execute(work)]
+    creates, oldest = connection.execute(recent).one()
     return ProviderLoad(
         running=sum(count for _, count, _ in load),
         queued_bytes={model: size for model, _, size in load},
@@ -79,7 +89,7 @@ def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
     )
 
 
-def _unclear_creates(rows: Sequence[Row[Any]]) -> UnclearCreates | None:
+def _unclear_creates(rows: Sequence[Any]) -> UnclearCreates | None:
     """Count the creates of batches whose last create is unclear: a planned batch was sent as often as lists lacked it,
     another one once more."""
     if not rows:
@@ -93,37 +103,14 @@ def _unclear_creates(rows: Sequence[Row[Any]]) -> UnclearCreates | None:
     )
 
 
-@lru_cache(256)
-def _load_queries(provider: str) -> tuple[Executable, Executable, Executable]:
-    """Return the statements that read the open work at a provider, its creates within the last hour, and the batches
-    whose last create, after the last one that it accepted, is unclear."""
-    table = schema.batches
-    sent = table.c.state.in_(sorted(str(state) for state in (*AT_PROVIDER, Lifecycle.SUBMITTING)))
-    # what is past its deadline runs nowhere any more
-    alive = or_(table.c.deadline_at.is_(None), table.c.deadline_at > bindparam("at"))
-    work = select(table.c.model, func.count(), func.sum(table.c.size_bytes)).group_by(table.c.model)
-    hour = table.c.submitting_at.between(bindparam("hour_before"), bindparam("hour_after"))
-    recent = select(func.count(), func.min(table.c.submitting_at)).where(table.c.provider == provider, hour)
-    accepted = select(func.coalesce(func.max(table.c.submitted_at), 0.0)).where(table.c.provider == provider)
-    since = accepted.scalar_subquery()
-    states = table.c.state.in_(sorted(map(str, (Lifecycle.PLANNED, Lifecycle.SUBMITTING, Lifecycle.LOST))))
-    columns = (table.c.state, table.c.absent_creates, table.c.submitting_at, table.c.unclear_since)
-    unclear = select(*columns, table.c.failed_status, since.label("accepted"))
-    unclear = unclear.where(table.c.provider == provider, states, table.c.unclear_since.is_not(None))
-    return work.where(table.c.provider == provider, sent, alive), recent, unclear.where(table.c.submitting_at > since)
-
-
 def read_money(connection: Connection, run_id: str) -> RunMoney:
     """Add up what the batches of a run have cost, what is set aside for them, and what nobody can tell."""
+    table = schema.batches.c
+    columns = table.state, table.max_cost, table.spent_usd, table.unknown_usd, table.creates_usd
     spent = reserved = unknown = ZERO
-    for state, bound, cost, of_requests, of_creates in connection.execute(_money_query(run_id)):
+    for state, bound, cost, of_requests, of_creates in connection.execute(
+        select(*columns).where(table.run_id == run_id)
+    ):
         spent, unknown = spent + cost, unknown + of_requests + of_creates
         reserved += reserve(Lifecycle(state), bound)
     return RunMoney(spent, reserved, unknown)
-
-
-@lru_cache(256)
-def _money_query(run_id: str) -> Select[Any]:
-    columns = schema.batches.c
-    query = select(columns.state, columns.max_cost, columns.spent_usd, columns.unknown_usd, columns.creates_usd)
-    return query.where(columns.run_id == run_id)

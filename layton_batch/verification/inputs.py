@@ -15,7 +15,6 @@ import orjson
 import zstandard
 from sqlalchemy import select
 
-from layton_batch.batches import raw_results
 from layton_batch.errors import DataError
 from layton_batch.files import limits
 from layton_batch.files.run_folder import RunFolder, Workspace
@@ -63,7 +62,7 @@ def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> Ru
     for batch in batches:
         original = folder.workspace.batch(batch.run_id, batch.batch_id)
         target = workspace.batch(batch.run_id, batch.batch_id)
-        paths = [path for copies in raw_results.copies(original.root).values() for path in copies]
+        paths = original.raw_results
         if not original.request_file.exists():
             paths += original.answers.glob("*.parquet")  # they were imported: there is nothing else of them
         for path in (original.request_file, *paths):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 
-from layton_batch.batches.answer_table import read_tally, write_answers
+from layton_batch.batches.answer_table import read_outcomes, write_answers
 from layton_batch.batches.bill import Bill
 from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
-from layton_batch.batches.outcomes import ReplyTally, put_out_of_reach
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import Batch, End, Job, RequestCost
+from layton_batch.records import Batch, Job, RequestCost
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_copy
 from layton_batch.runs.own_prices import price_book
@@ -21,7 +20,7 @@ from layton_batch.stages.grade import grade
 from layton_batch.stages.publish import publish, publish_costs
 from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
-from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import Lifecycle
 from layton_batch.store.run_store import RunStore
 from layton_batch.verification.inputs import RunSources
 
@@ -83,18 +82,16 @@ def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Rec
     folder = run.folder.workspace.batch(store.run_id, batch.id)
     about = folder.root.relative_to(run.folder.workspace.root).as_posix()
     recorded, requests = store.ends_of(batch.id), store.asked_of(batch.id)
-    replies, tally = read_tally(folder, list(recorded), batch, run.providers.dialect(batch.provider).decode)
+    replies, outcomes = read_outcomes(folder, recorded, batch, run.providers.dialect(batch.provider).decode)
+    ends = outcomes.ends
     for number, (custom_id, end) in enumerate(recorded.items(), 1):
-        now = tally.ends[custom_id]
-        is_silence = end[1] is ErrorClass.OUT_OF_REACH and now[0] is not RequestOutcome.SUCCEEDED
-        if now != end and not is_silence:
+        if (now := ends[custom_id]) != end:
             raw = ", ".join(f"{about}/{path.name}" for path in folder.raw_results) or "the raw results"
             both = f"{raw} say {' '.join(now)}, the row {' '.join(end)}"
             done.differences.append(f"{about} row {number} ({custom_id}): {both}")
     prices = price_book(run.manifest, batch.ended_at or batch.due_at)
     bill = Bill(prices.price(batch.provider, batch.model), requests)
-    _take_recorded_ends(tally, recorded)
-    write_answers(folder, batch, replies, tally, bill.enter)
+    write_answers(folder, batch, replies, outcomes, bill.enter)
     if job is None:
         return
     charges = store.charges_of(batch.id)
@@ -102,15 +99,6 @@ def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Rec
     done.answers += sum(charge.is_answered for charge in charges)
     done.dollars += sum((charge.cost_usd for charge in charges if charge.cost_usd is not None), Decimal(0))
     write_cost_tables(run.folder, job, batch, charges, requests)
-
-
-def _take_recorded_ends(tally: ReplyTally, recorded: Mapping[str, End]) -> None:
-    """Have requests that no line names end as their rows say: what is out of reach is no part of the raw results."""
-    for custom_id, (outcome, error_class) in recorded.items():
-        reply = tally.replies[custom_id]
-        if error_class is ErrorClass.OUT_OF_REACH and reply.response.outcome is not RequestOutcome.SUCCEEDED:
-            tally.replies[custom_id] = replace(reply, response=replace(reply.response, outcome=outcome))
-            put_out_of_reach(tally, [custom_id])
 
 
 def _compare_charges(

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from layton_batch.batches import machine
-from layton_batch.batches.completeness import DOWNLOADS, DOWNLOADS_UNCOUNTED, DownloadResult, MissingResults
+from layton_batch.batches.batch_results import DownloadResult, Lack, Shortfall
+from layton_batch.batches.machine import DOWNLOADS, DOWNLOADS_UNCOUNTED
 from layton_batch.clock import LONGEST_PAUSE
 from layton_batch.errors import (
     AmbiguousCallError,
@@ -191,80 +192,74 @@ def test_results_that_will_not_be_kept_much_longer_are_warned_of_once(before: Ba
 
 # ---- its results ---------------------------------------------------------------------------------------------------
 
-SHORT = MissingResults("2 answers came, the provider counts 3", billed=True, downloads=DOWNLOADS)
-UNCOUNTED = MissingResults("2 of 3 requests are named", billed=False, downloads=DOWNLOADS_UNCOUNTED)
-PAGE = MissingResults("not one line names a request", billed=True)
-NONE_YET = MissingResults("names none of its requests", billed=True, may_be_none=True)
+ANSWERS = Shortfall(Lack.ANSWERS, "2 answers came, the provider counts 3", billed=True)
+ROWS = Shortfall(Lack.ROWS, "2 of 3 requests are named", billed=False)
+CONTENT = Shortfall(Lack.CONTENT, "names none of its requests", billed=True)
+EVERYTHING = Shortfall(Lack.EVERYTHING, "names none of its requests", billed=True)
 
 
-def test_what_is_all_there_is_filed() -> None:
+def failed(before: Batch, error: ProviderError, at: machine.DecisionLimits = AT, **more: Any) -> Wait | Collect:
+    return machine.after_download(before, DownloadResult(ROWS, error, **more), at)
+
+
+def test_what_is_all_there_is_filed_also_where_a_call_failed() -> None:
     assert machine.after_download(ended(), DownloadResult(), AT) == Collect(ended())
+    assert machine.after_download(ended(), DownloadResult(error=busy()), AT) == Collect(ended())
 
 
 def test_a_day_in_which_nobody_could_ask_is_no_day_of_downloads_that_name_nothing() -> None:
     before = ended(ended_at=NOW - 2 * DAY, failures=50, facts=BatchFacts(short_downloads=DOWNLOADS - 2))
-    again = machine.after_download(before, DownloadResult(NONE_YET), AT)
+    again = machine.after_download(before, DownloadResult(EVERYTHING), AT)
     assert isinstance(again, Wait)
     assert again.after.facts.short_downloads == DOWNLOADS - 1
-    assert isinstance(machine.after_download(again.after, DownloadResult(NONE_YET), AT), Collect)
+    assert isinstance(machine.after_download(again.after, DownloadResult(EVERYTHING), AT), Collect)
 
 
-@pytest.mark.parametrize("lack", [SHORT, UNCOUNTED])
-def test_a_short_download_is_repeated_while_that_may_help(lack: MissingResults) -> None:
-    most = lack.downloads or 0
-    before = ended(facts=BatchFacts(short_downloads=most - 2), failures=3)
-    again = machine.after_download(before, DownloadResult(lack), AT)
-    assert isinstance(again, Wait)
-    assert (again.after.facts.short_downloads, again.after.failures) == (most - 1, 4)
-    assert told(again) == ["download_short"]
-    grew = machine.after_download(again.after, DownloadResult(lack, grew=True), AT)
-    assert (told(grew), grew.after.facts.short_downloads) == (["download_grew"], 0)
-    last = machine.after_download(again.after, DownloadResult(lack), AT)
-    assert isinstance(last, Collect)
-    assert last.lacking == (lack.reason if lack.billed else None)
-    assert told(last) == (["download_given_up"] if lack.billed else [])
+@pytest.mark.parametrize(("shortfall", "downloads"), [(ANSWERS, DOWNLOADS), (ROWS, DOWNLOADS_UNCOUNTED)])
+def test_a_short_download_is_repeated_while_that_may_help(shortfall: Shortfall, downloads: int) -> None:
+    again = machine.after_download(ended(failures=3), DownloadResult(shortfall, grew=True), AT)
+    for number in range(1, downloads):
+        assert isinstance(again, Wait)
+        assert told(again) == ["download_short"]
+        assert (again.after.facts.short_downloads, again.after.failures) == (number - 1, number + 3)
+        again = machine.after_download(again.after, DownloadResult(shortfall), AT)
+    assert isinstance(again, Collect)
+    assert again.lacking == (shortfall.reason if shortfall.billed else None)
+    assert told(again) == (["download_given_up"] if shortfall.billed else [])
 
 
 @pytest.mark.parametrize(
-    ("lack", "since", "kind"),
+    ("shortfall", "since", "kind"),
     [
-        (PAGE, 3 * 29 * DAY, Wait),
-        (PAGE, 3 * 29 * DAY + 1000.0, Collect),
-        (NONE_YET, DAY, Wait),
-        (NONE_YET, DAY + 1000.0, Collect),
+        (CONTENT, 3 * 29 * DAY, Wait),
+        (CONTENT, 3 * 29 * DAY + 1000.0, Collect),
+        (EVERYTHING, DAY, Wait),
+        (EVERYTHING, DAY + 1000.0, Collect),
     ],
 )
-def test_what_is_no_results_is_downloaded_again_as_long_as_there_may_be_some(
-    lack: MissingResults, since: float, kind: type
+def test_results_without_a_row_are_downloaded_again_as_long_as_there_may_be_some(
+    shortfall: Shortfall, since: float, kind: type
 ) -> None:
-    tried = BatchFacts(short_downloads=DOWNLOADS - 1)
-    before = ended(ended_at=NOW - since, failures=DOWNLOADS, facts=tried)
-    decision = machine.after_download(before, DownloadResult(lack), AT)
+    before = ended(ended_at=NOW - since, facts=BatchFacts(short_downloads=DOWNLOADS - 1))
+    decision = machine.after_download(before, DownloadResult(shortfall), AT)
     assert type(decision) is kind
-    too_early = replace(before, failures=DOWNLOADS - 1, facts=BatchFacts())
-    assert type(machine.after_download(too_early, DownloadResult(lack), AT)) is Wait
+    too_early = replace(before, facts=BatchFacts())
+    assert type(machine.after_download(too_early, DownloadResult(shortfall), AT)) is Wait
     if isinstance(decision, Collect):
-        assert decision.lacking == lack.reason
+        assert decision.lacking == shortfall.reason
 
 
 @pytest.mark.parametrize(("answers", "lacking"), [(None, True), (2, True), (0, False)])
 def test_a_download_that_failed_for_good_leaves_the_rest_out_of_reach_where_it_may_have_been_billed(
     answers: int | None, lacking: bool
 ) -> None:
-    found = DownloadResult(SHORT, failed=refused(404), answers=answers)
-    decision = machine.after_download(ended(), found, AT)
+    gone = ended(ended_at=NOW - 30 * DAY, failures=DOWNLOADS)
+    decision = failed(gone, refused(404), answers=answers)
     assert isinstance(decision, Collect)
     assert (decision.lacking is not None) is lacking
     assert told(decision) == ["download_given_up"]
-
-
-def test_a_provider_that_does_not_say_how_many_there_are_is_asked_again() -> None:
-    found = DownloadResult(UNCOUNTED, uncounted=busy(), named=2)
-    decision = machine.after_download(ended(), found, AT)
-    assert isinstance(decision, Wait)
-    assert "2 of 3 requests are named" in str(decision.after.reason)
-    gone = ended(ended_at=NOW - 4 * 29 * DAY, failures=DOWNLOADS)
-    assert isinstance(machine.after_download(gone, found, AT), Collect)
+    late = failed(replace(gone, ended_at=NOW), busy(), answers=answers)
+    assert isinstance(late, Wait) is lacking  # without an answer ten tries are enough
 
 
 @pytest.mark.parametrize(
@@ -284,52 +279,50 @@ def test_a_provider_that_does_not_say_how_many_there_are_is_asked_again() -> Non
 def test_a_failed_download_is_tried_as_long_as_results_may_be_kept(
     error: ProviderError, since: float, failures: int, is_again: bool
 ) -> None:
-    before = ended(ended_at=NOW - since, failures=failures)
-    decision = machine.after_failed_download(before, error, AT)
-    assert (decision is not None) is is_again
-    if decision is not None:
+    decision = failed(ended(ended_at=NOW - since, failures=failures), error)
+    assert isinstance(decision, Wait) is is_again
+    if is_again:
         assert (decision.after.failures, told(decision)) == (failures + 1, ["download_again"])
 
 
 @pytest.mark.parametrize("error", [refused(404), NotFoundError("no such batch", status=404)])
 def test_a_refusal_by_another_account_does_not_show_that_results_are_gone(error: ProviderError) -> None:
     before = ended(ended_at=NOW - 29 * DAY - 1000.0, failures=DOWNLOADS, account="key")
-    uncounted = DownloadResult(UNCOUNTED, uncounted=error, named=2)
-    for account, is_again in ((Account("key"), False), (Account("other"), True)):
-        now = replace(AT, account=account)
-        assert (machine.after_failed_download(before, error, now) is not None) is is_again
-        assert isinstance(machine.after_download(before, uncounted, now), Wait) is is_again
-    waits = machine.after_failed_download(before, error, replace(AT, account=Account("other")))
-    assert waits is not None
+    assert isinstance(failed(before, error, replace(AT, account=Account("key"))), Collect)
+    waits = failed(before, error, replace(AT, account=Account("other")))
+    assert isinstance(waits, Wait)
     assert waits.after.needs_person
     assert "with another key, at another address or for another organisation" in str(waits.after.reason)
-    mended = machine.after_failed_download(waits.after, busy(), AT)
-    assert mended is not None
-    assert not mended.after.needs_person
+    assert not failed(waits.after, busy()).after.needs_person
     never = replace(before, ended_at=NOW - 4 * 29 * DAY)
-    assert machine.after_failed_download(never, error, replace(AT, account=Account("other"))) is None
+    assert isinstance(failed(never, error, replace(AT, account=Account("other"))), Collect)
 
 
 def test_a_download_that_did_not_leave_the_machine_counts_for_nothing() -> None:
     before = ended(ended_at=NOW - 400 * DAY, failures=DOWNLOADS)
     for attempt in range(3 * DOWNLOADS):
-        decision = machine.after_failed_download(before, unsent(), AT)
-        assert decision is not None, attempt
+        decision = failed(before, unsent())
+        assert isinstance(decision, Wait), attempt
         before = decision.after
     assert before.due_at <= NOW + LONGEST_PAUSE
-    assert machine.after_failed_download(before, busy(), AT) is not None
-    found = DownloadResult(UNCOUNTED, uncounted=unsent(), named=2)
-    assert isinstance(machine.after_download(ended(ended_at=0.0, failures=DOWNLOADS), found, AT), Wait)
+    assert isinstance(failed(before, busy()), Wait)
 
 
 def test_a_clock_that_was_behind_when_the_batch_ended_gives_up_no_download() -> None:
     before = ended(ended_at=NOW - 100 * DAY, failures=DOWNLOADS)
-    assert machine.after_failed_download(before, busy(), AT) is None
-    sent_since = replace(before, submitted_at=NOW - DAY)
-    assert machine.after_failed_download(sent_since, busy(), AT) is not None
+    assert isinstance(failed(before, busy()), Collect)
+    assert isinstance(failed(replace(before, submitted_at=NOW - DAY), busy()), Wait)
     begun_since = replace(AT, run_began=NOW - DAY)
-    assert machine.after_failed_download(before, busy(), begun_since) is not None
-    assert machine.after_failed_download(before, refused(404), begun_since) is not None
+    assert isinstance(failed(before, busy(), begun_since), Wait)
+    assert isinstance(failed(before, refused(404), begun_since), Wait)
+
+
+def test_waiting_grows_and_is_bounded_whatever_a_provider_asks() -> None:
+    pauses = [PACING.backoff(failures) for failures in range(40)]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == PACING.longest_pause
+    assert PACING.backoff(0, 3600.0) == PACING.longest_pause
+    assert PACING.backoff(0, 60.0) == 60.0
 
 
 ANSWERED, MISSING = (RequestOutcome.SUCCEEDED, ErrorClass.NONE), (RequestOutcome.MISSING, ErrorClass.NOT_EXECUTED)
@@ -405,8 +398,7 @@ def test_what_was_refused_to_the_account_is_asked_again_with_pauses_and_a_person
 def test_a_provider_that_tells_this_account_nothing_more_has_a_person_told_in_the_end(error: ProviderError) -> None:
     for failures, needs_person in ((0, False), (machine.REFUSED_CALLS - 1, True)):
         reading_failed = machine.after_snapshot(flying(failures=failures), error, AT)
-        download_failed = machine.after_failed_download(ended(failures=failures), error, AT)
-        assert download_failed is not None
+        download_failed = failed(ended(failures=failures), error)
         for decision in (reading_failed, download_failed):
             assert decision.after.needs_person is needs_person
             assert str(error) in str(decision.after.reason)

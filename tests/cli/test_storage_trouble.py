@@ -31,14 +31,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 
 def test_a_store_that_another_program_keeps_locked_is_74(finished: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(engine, "BUSY_TRIES", 1)
+    monkeypatch.setattr(engine, "BUSY_SECONDS", 0.02)
     other = sqlite3.connect(finished.lab.runs / "state.sqlite3", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     endings = [call(*command) for command in WRITING]
     other.close()
     for end in endings:
         assert end.code == 74
-        assert "database is locked; another process has been writing to it for half a minute" in end.err
+        assert "database is locked; another process has been writing to it for two minutes" in end.err
         assert "Traceback" not in end.err
 
 
@@ -111,7 +112,7 @@ def test_results_that_cannot_be_written_leave_the_run_where_it_was(
     with desk(tmp_path, monkeypatch) as bench:
         path = bench.write(quiz_text(limit=2))
         with monkeypatch.context() as patch:
-            patch.setattr("layton_batch.batches.raw_results.zstandard.ZstdCompressor", full)
+            patch.setattr("layton_batch.batches.batch_results.zstandard.ZstdCompressor", full)
             end = call("run", path)
             assert end.code == 74
             assert "Traceback" not in end.err

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 import layton_batch
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.rates import Price, Rates, RateStep, charge, charger
+from layton_batch.costs.rates import Price, Rates, RateStep, charge
 from layton_batch.providers import connect
 from layton_batch.records import Usage
-from layton_batch.text import decimal_text
 
 D = Decimal
 PRICE = Price(
@@ -55,29 +54,6 @@ def added(a: Usage, b: Usage) -> Usage:
 def test_cost_is_additive(a: Usage, b: Usage, batched: bool) -> None:
     parts = charge(a, PRICE, batched=batched) + charge(b, PRICE, batched=batched)
     assert charge(added(a, b), PRICE, batched=batched) == parts
-
-
-rates = st.decimals(0, 1000, places=4) | st.sampled_from([D(0), D("1E+1"), D("2.50"), D("3E-9"), D("1E+7")])
-every_rate = st.builds(Rates, rates, rates, st.none() | rates, st.none() | rates)
-steps = st.lists(st.builds(RateStep, st.integers(0, 10**6), every_rate, every_rate), max_size=2).map(tuple)
-prices = st.builds(Price, st.just("p"), st.just("m"), every_rate, every_rate, st.just("s"), st.just(date.min), steps)
-
-
-@given(prices, usages() | st.builds(Usage, *[st.integers(-3, 10**7)] * 5), st.booleans())
-def test_whole_numbers_come_to_the_same_digits(price: Price, usage: Usage, batched: bool) -> None:
-    whole, decimals = charger(price, batched=batched)(usage)
-    digits = f"{abs(whole):0{decimals + 1}d}"
-    written = f"{digits[:-decimals]}.{digits[-decimals:]}" if decimals else digits
-    assert written == decimal_text(charge(usage, price, batched=batched))
-    assert D(whole).scaleb(-decimals) == charge(usage, price, batched=batched)
-
-
-def test_a_request_at_a_step_has_the_lower_rates_and_one_token_more_the_higher() -> None:
-    dearer = Rates(D(2), D(10))
-    price = Price("p", "m", Rates(D(1), D(5)), dearer, "s", date.min, (RateStep(1_000, dearer, dearer),))
-    for tokens, usd in ((1_000, D("0.001")), (1_001, D("0.002002"))):
-        whole, decimals = charger(price, batched=True)(Usage(tokens))
-        assert (charge(Usage(tokens), price, batched=True), D(whole).scaleb(-decimals)) == (usd, usd)
 
 
 @given(usages(), usages(), st.booleans())

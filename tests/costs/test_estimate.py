@@ -17,6 +17,7 @@ from layton_batch.costs.estimate import (
     OUTPUT_BY_EFFORT,
     CostBounds,
     PromptSize,
+    TokenBound,
     bound_cost,
     image_size,
     image_tokens,
@@ -30,6 +31,7 @@ from tests.support.token_bounds import estimate_tokens
 
 D = Decimal
 BOOK = PriceBook(at=datetime(2026, 11, 21, tzinfo=UTC))
+HOUR: JsonValue = {"type": "ephemeral", "ttl": "1h"}
 RIDDLES = SHARED_DATA / "layton" / "riddles_vlm.jsonl"
 
 
@@ -85,6 +87,19 @@ def test_no_reply_within_the_limits_costs_more_than_the_estimate(data: st.DataOb
     output = data.draw(st.integers(0, bound.output))
     usage = Usage(read, cached, output, output, written)
     assert charge(usage, price, batched=True) <= bound_cost(bound, price)
+
+
+@pytest.mark.parametrize("place", [{"cache_control": HOUR}, {"system": [{"type": "text", "cache_control": HOUR}]}, {}])
+def test_input_that_a_manifest_has_cached_for_an_hour_is_bounded_by_its_rate(place: dict[str, JsonValue]) -> None:
+    judged = spec(params=place)
+    prompt = Prompt("", ("text",))
+    price = BOOK.price(judged.provider, judged.model)
+    assert price is not None
+    tokens = PromptSize.of(prompt).tokens(judged)
+    written = Usage(tokens, 0, 0, 0, tokens, tokens if place else 0)
+    bound = CostBounds(BOOK).most(judged, PromptSize.of(prompt))
+    assert bound is not None
+    assert charge(written, price, batched=True) <= bound == bound_cost(TokenBound.of(tokens, judged), price)
 
 
 @given(st.text(max_size=400), st.text(max_size=400))

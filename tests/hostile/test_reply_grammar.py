@@ -18,6 +18,7 @@ import httpx2
 import pytest
 
 from layton_batch.batches import machine
+from layton_batch.batches.batch_results import DownloadResult, Lack, Shortfall
 from layton_batch.errors import ProviderError
 from layton_batch.files.digests import file_digest
 from layton_batch.providers import closing, connect
@@ -128,7 +129,8 @@ def claim_decided(kind: str, reading: Any) -> None:
         for before in (flying(), replace(flying(), state=Lifecycle.CANCELLING)):
             machine.after_snapshot(before, reading if isinstance(reading, ProviderError) else reading[0], AT)
     elif isinstance(reading, ProviderError):
-        machine.after_failed_download(ended(), reading, AT)
+        short = Shortfall(Lack.ROWS, "no request is named", billed=False)
+        machine.after_download(ended(), DownloadResult(short, reading), AT)
 
 
 FEW, MANY = (40, 1), (10_000, 2)

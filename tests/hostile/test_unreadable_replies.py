@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from layton_batch.batches.replies import Reply, read_replies
+from layton_batch.batches.batch_results import read_replies
 from layton_batch.errors import (
     AmbiguousCallError,
     FileError,
@@ -24,7 +24,7 @@ from layton_batch.providers.wire_json import moment
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import JsonValue, Response, Snapshot, Submission
 from layton_batch.states import ErrorClass, Lifecycle
-from tests.batches.test_replies import decode, kept, line
+from tests.batches.test_batch_results import decode, kept, line
 from tests.support.lab import quiz_text
 from tests.support.tampering import Answer, hostile
 
@@ -102,12 +102,11 @@ def test_a_line_that_a_dialect_cannot_read_costs_its_row(tmp_path: Path) -> None
         return decode(content)
 
     replies = read_replies(kept(tmp_path, line("c1", "a"), line("c2", "b"), line("c3", "c")), stumbling)
-    responses = [entry.response for entry in replies.entries if isinstance(entry, Reply)]
-    assert [one.custom_id for one in responses] == ["c1", "c3", "c2"]
-    assert responses[2].error_class is ErrorClass.UNREADABLE
-    assert "output.jsonl" in str(responses[2].error_message)
-    assert "OverflowError" in str(responses[2].error_message)
-    assert replies.damaged == 1
+    assert [name for name, reply in replies.by_id.items() if reply.is_answer] == ["c1", "c3"]
+    damaged = replies.by_id["c2"].response
+    assert damaged.error_class is ErrorClass.UNREADABLE
+    assert "output.jsonl" in str(damaged.error_message)
+    assert "OverflowError" in str(damaged.error_message)
 
 
 def test_a_stop_ends_the_reading_of_results(tmp_path: Path) -> None:

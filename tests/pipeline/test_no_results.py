@@ -1,6 +1,6 @@
 """Results that are not there yet, or something else in their place: waited for, and never bought again unasked.
 
-``tests/batches/test_machine_ending.py`` and ``test_completeness.py`` have a table of each decision. These are whole
+``tests/batches/test_machine_ending.py`` and ``test_batch_results.py`` have a table of each decision. These are whole
 runs: one of each kind in every change, the others nightly.
 """
 

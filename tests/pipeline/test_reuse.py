@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import polars as pl
 
-from layton_batch.batches import raw_results
+from layton_batch.batches import batch_results
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.reports.cost import report_json
@@ -179,6 +179,6 @@ def _raw_lines(bench: Lab, text: str, table: str) -> dict[str, bytes]:
             (path,) = bench.runs.glob(f"batches/*/{row['batch_id']}/output*.zst")
             provider = next(job.spec.provider for job in run.store.jobs() if row["batch_id"].startswith(f"{job.id}."))
             dialect = run.providers.dialect(provider)
-            (found[name],) = (line for line, _ in raw_results.lines(path) if dialect.decode(line).custom_id == name)
+            (found[name],) = (line for line, _ in batch_results.lines(path) if dialect.decode(line).custom_id == name)
             assert dialect.decode(found[name]).text == row["raw_text"]
         return found

@@ -6,10 +6,13 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+import httpx
 import pytest
 
-from layton_batch.errors import ProviderError
+from layton_batch.errors import ProviderError, ProviderReplyError
 from layton_batch.providers import BUILT_IN
+from layton_batch.providers.http_client import open_client
+from layton_batch.providers.protocol import Access
 from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.testing.providers import Answer, HandlerCall, Loopback
@@ -101,6 +104,17 @@ def test_results_kept_on_another_host_are_downloaded_from_there_without_the_key(
         assert part.resume is not None
         assert b"".join(part.resume(start) if start else part.chunks) == RESULTS[start:]
     assert keyless(other)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "169.254.169.254", "[::1]", "0.0.0.0"])
+def test_no_reply_from_elsewhere_leads_a_call_to_this_machine(host: str) -> None:
+    transport = httpx.MockTransport(lambda _request: httpx.Response(302, headers={"location": f"http://{host}/latest"}))
+    access = Access(KEY, base_url="https://198.51.100.1/v1")
+    with (
+        open_client(httpx.Client, access, transport=transport, follow_redirects=True) as client,
+        pytest.raises(ProviderReplyError, match="not followed"),
+    ):
+        client.get("https://198.51.100.1/v1/files/f-1/content")
 
 
 def test_an_upload_to_gemini_that_is_redirected_takes_no_key_along(

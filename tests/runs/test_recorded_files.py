@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from layton_batch.errors import AnotherDriverError, FileError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import FileDigest
 from layton_batch.runs.stores import check_files, recording
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
@@ -35,47 +33,37 @@ def fail_to_write(path: Path, content: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.undo()
 
 
-def test_a_file_that_was_recorded_twice_and_never_got_its_name_is_still_whole(
+def test_a_kill_while_a_file_is_replaced_is_no_damage_and_a_changed_file_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, folder = opened(tmp_path)
     with recording(store, folder):
         atomic.write_text(folder.manifest, "first")
-    for revision in ("second", "third", "fourth"):
+    for revision in ("second", "third"):
         with recording(store, folder):
             fail_to_write(folder.manifest, revision, monkeypatch)
         assert folder.manifest.read_text(encoding="utf-8") == "first"
         check_files(store, folder)
+    monkeypatch.setattr(RunStore, "note_files", killed)
+    with recording(store, folder), pytest.raises(Killed):
+        atomic.write_text(folder.manifest, "fourth")
+    monkeypatch.undo()
+    check_files(store, folder)
     with recording(store, folder):
         atomic.write_text(folder.manifest, "fifth")
-    check_files(store, folder)
     folder.manifest.write_text("sixth", encoding="utf-8")
     with pytest.raises(FileError, match=r"run\.json was changed"):
         check_files(store, folder)
 
 
-def test_a_damaged_file_that_is_written_anew_is_not_taken_for_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_lost_its_run_before_a_file_gets_its_name_writes_nothing(tmp_path: Path) -> None:
     store, folder = opened(tmp_path)
-    with recording(store, folder):
-        atomic.write_text(folder.manifest, "first")
-        folder.manifest.write_text("fi2st", encoding="utf-8")
-        fail_to_write(folder.manifest, "second", monkeypatch)
-    with pytest.raises(FileError, match=r"run\.json was changed"):
-        check_files(store, folder)
-
-
-def test_a_program_that_was_frozen_after_it_recorded_a_file_does_not_write_over_that_of_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, folder = opened(tmp_path)
-    note_files = RunStore.note_files
+    forget = RunStore.forget_file
     drives = True
 
-    def frozen(store: RunStore, files: Sequence[FileDigest]) -> None:
+    def frozen(store: RunStore, name: str) -> None:
         nonlocal drives
-        note_files(store, files)
+        forget(store, name)
         if drives:
             drives = False
             with atomic.guarded(folder.root, lambda: None), recording(store, folder):  # another program, meanwhile
@@ -85,35 +73,11 @@ def test_a_program_that_was_frozen_after_it_recorded_a_file_does_not_write_over_
         if not drives:
             raise AnotherDriverError("another process drives the run")
 
-    monkeypatch.setattr(RunStore, "note_files", frozen)
-    with atomic.guarded(folder.root, check), recording(store, folder), pytest.raises(AnotherDriverError):
-        atomic.write_text(folder.manifest, "of the first")
-    assert folder.manifest.read_text(encoding="utf-8") == "of the next"
-    check_files(store, folder)
-
-
-@pytest.mark.parametrize("is_new", [False, True])
-def test_a_file_that_gets_its_name_late_from_a_frozen_program_is_still_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_new: bool
-) -> None:
-    store, folder = opened(tmp_path)
-    if not is_new:
-        with recording(store, folder):
-            atomic.write_text(folder.manifest, "before")
-    replace = Path.replace
-    is_frozen = False
-
-    def late(path: Path, target: Path) -> Path:
-        nonlocal is_frozen
-        if not is_frozen:
-            is_frozen = True
-            with recording(store, folder):  # another program, meanwhile
-                atomic.write_text(folder.manifest, "of the next")
-            check_files(store, folder)
-        return replace(path, target)
-
-    monkeypatch.setattr(Path, "replace", late)
     with recording(store, folder):
-        atomic.write_text(folder.manifest, "of the first")
-    assert folder.manifest.read_text(encoding="utf-8") == "of the first"
+        atomic.write_text(folder.manifest, "before")
+    with pytest.MonkeyPatch.context() as patch, atomic.guarded(folder.root, check), recording(store, folder):
+        patch.setattr(RunStore, "forget_file", frozen)
+        with pytest.raises(AnotherDriverError):
+            atomic.write_text(folder.manifest, "of the first")
+    assert folder.manifest.read_text(encoding="utf-8") == "of the next"
     check_files(store, folder)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 import sqlalchemy
@@ -48,7 +49,7 @@ def test_programs_that_make_one_store_at_the_same_moment_wait_for_each_other(tmp
 
             def connect(url: str = url, together: Barrier = together) -> None:
                 engine = create_engine(url)
-                event.listen(engine, "connect", _sqlite_pragmas)
+                event.listen(engine, "connect", partial(_sqlite_pragmas, partial(Event().wait, 0.02)))
                 together.wait()
                 with engine.connect():
                     engine.dispose()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from layton_batch.costs.estimate import PromptSize, TokenBound, output_bound
+from layton_batch.costs.estimate import PromptSize, TokenBound
 from layton_batch.records import ModelSpec, Prompt
 
 
 def estimate_tokens(prompt: Prompt, spec: ModelSpec) -> TokenBound:
     """Bound the tokens of a request by the prompt's bytes, its images' sizes and the spec's limits."""
-    return TokenBound(PromptSize.of(prompt).tokens(spec), output_bound(spec))
+    return TokenBound.of(PromptSize.of(prompt).tokens(spec), spec)

@@ -1,0 +1,528 @@
+"""Downloads: raw bytes as they came, two rules for what several bring, and one outcome for each request."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layton_batch.batches import batch_results
+from layton_batch.batches.attempts import Attempts
+from layton_batch.batches.batch_results import (
+    DownloadResult,
+    Lack,
+    Replies,
+    Reply,
+    RequestOutcomes,
+    Shortfall,
+    assign_outcomes,
+    check_download,
+    read_replies,
+    summed,
+)
+from layton_batch.errors import FileError, ProviderReplyError, TransientProviderError
+from layton_batch.providers import connect
+from layton_batch.providers.damaged_rows import unreadable
+from layton_batch.providers.protocol import NO_REASON, ResultPart
+from layton_batch.records import Batch, Response, Snapshot
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+
+decode = connect("openai", None).decode
+SENT = [f"c{number}" for number in range(5)]
+PAGE = b"<html>\n<body>502 Bad Gateway</body>\n</html>\n"
+Counts = tuple[int | None, int | None, int | None]
+
+
+def line(custom_id: str, text: str | None) -> bytes:
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    body = {"id": "c", "choices": [choice], "usage": {"prompt_tokens": 1, "completion_tokens": len(text or "")}}
+    return orjson.dumps(
+        {"id": "r", "custom_id": custom_id, "response": {"status_code": 200, "body": body}, "error": None}
+    )
+
+
+def error_row(custom_id: str, status: int = 500) -> bytes:
+    body = {"error": {"code": "server_error", "message": "no reply"}}
+    return orjson.dumps({"custom_id": custom_id, "response": {"status_code": status, "body": body}, "error": None})
+
+
+def part(content: bytes, kind: str = "output") -> ResultPart:
+    return ResultPart(kind, iter([content]))
+
+
+def kept(folder: Path, *lines: bytes, end: bytes = b"\n") -> Path:
+    return copies(folder, b"\n".join(lines) + end)
+
+
+def copies(folder: Path, *contents: bytes) -> Path:
+    """Downloads of one file, one after another."""
+    for content in contents:
+        batch_results.store(folder / "raw", [part(content)])
+    return folder / "raw"
+
+
+def texts(replies: Replies) -> dict[str, str | None]:
+    rows = list(replies.by_id.values())
+    return dict(zip(replies.by_id, replies.texts_of(rows).to_list(), strict=True))
+
+
+# ---- raw files -------------------------------------------------------------------------------------------------------
+
+
+@given(content=st.binary(max_size=400), cut=st.integers(1, 50))
+def test_lines_are_those_between_line_feeds_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, cut: int
+) -> None:
+    folder = tmp_path_factory.mktemp("raw")
+    chunks = iter([content[start : start + cut] for start in range(0, len(content), cut)])
+    (file,) = batch_results.store(folder, [ResultPart("output", chunks)])
+    assert file.arrived == len(content)
+    lines = list(batch_results.lines(file.path))
+    assert [text for text, _ in lines] == [text for text in content.split(b"\n") if text.strip()]
+    assert all(complete for _, complete in lines[:-1])
+
+
+def test_a_download_that_breaks_leaves_no_file(tmp_path: Path) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"half"
+        raise RuntimeError("the connection is gone")
+
+    with pytest.raises(RuntimeError):
+        batch_results.store(tmp_path, [ResultPart("output", broken())])
+    assert list(tmp_path.iterdir()) == []
+
+
+CONTENT = bytes(range(65, 91)) * 40 + b"\n"
+
+
+def dropping(start: int, most: int) -> Iterator[bytes]:
+    """The content from ``start``, in pieces of ten bytes, over a connection that breaks after ``most`` of them."""
+    for at in range(start, len(CONTENT), 10):
+        if at - start >= most:
+            raise TransientProviderError("peer closed the connection")
+        yield CONTENT[at : at + 10]
+
+
+def test_a_broken_download_goes_on_from_where_it_broke(tmp_path: Path) -> None:
+    starts: list[int] = []
+
+    def resume(start: int) -> Iterator[bytes]:
+        starts.append(start)
+        return dropping(start, 300)
+
+    (file,) = batch_results.store(tmp_path, [ResultPart("output", dropping(0, 300), resume)])
+    assert list(batch_results.lines(file.path)) == [(CONTENT[:-1], True)]
+    assert starts == [300, 600, 900]
+
+
+def no_ranges(_start: int) -> Iterator[bytes]:
+    raise ProviderReplyError("HTTP 200 where 206 was asked for")
+
+
+def nothing_more(_start: int) -> Iterator[bytes]:
+    return dropping(0, 0)
+
+
+def a_byte_at_a_time(start: int) -> Iterator[bytes]:
+    return dropping(start, 1)
+
+
+@pytest.mark.parametrize("resume", [None, no_ranges, nothing_more, a_byte_at_a_time])
+def test_where_there_is_no_going_on_the_break_is_what_is_reported(
+    tmp_path: Path, resume: Callable[[int], Iterator[bytes]] | None
+) -> None:
+    with pytest.raises(TransientProviderError, match="peer closed"):
+        batch_results.store(tmp_path, [ResultPart("output", dropping(0, 300), resume)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_line_is_read_in_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_results, "_CHUNK", 1 << 10)
+    content = b"x" * (16 << 20)
+    (file,) = batch_results.store(tmp_path, [part(content + b"\nend\n")])
+    begun = time.process_time()
+    assert list(batch_results.lines(file.path)) == [(content, True), (b"end", True)]
+    assert time.process_time() - begun < 2.0
+
+
+def test_of_a_line_longer_than_any_reply_only_the_beginning_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_results, "LONGEST_LINE", 100)
+    for size in (100, 101, 3 << 20):
+        (file,) = batch_results.store(tmp_path / str(size), [part(b"x" * size + b"\nend\n" + b"y" * size)])
+        lines = list(batch_results.lines(file.path))
+        assert lines == [(b"x" * min(size, 101), True), (b"end", True), (b"y" * min(size, 101), False)]
+
+
+# ---- a later download may only add rows ------------------------------------------------------------------------------
+
+C1, C2, C3 = (line(f"c{number}", "text") + b"\n" for number in (1, 2, 3))
+
+
+def test_each_download_is_kept_byte_for_byte_beside_the_earlier_ones(tmp_path: Path) -> None:
+    folder = copies(tmp_path, C1 + C2, C2 + C3, C1, b"")
+    paths = batch_results.raw_files(folder)["output"]
+    assert [path.name for path in paths] == ["output.jsonl.zst", *(f"output.{n}.jsonl.zst" for n in (2, 3, 4))]
+    assert [text for path in paths[:2] for text, _ in batch_results.lines(path)] == [
+        text.strip() for text in (C1, C2, C2, C3)
+    ]
+    replies = read_replies(folder, decode)
+    assert replies.useless == paths[2:]
+    assert texts(replies) == {"c1": "text", "c2": "text", "c3": "text"}
+    assert len(replies.texts) == 3
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [(C1 + C2[:60], C1 + error_row("c2")), (C1 + b"?" * 9, C1 + C2), (error_row("c2"), C1 + C2[:60])],
+    ids=["cut", "garbage", "error first"],
+)
+def test_a_line_that_one_download_damaged_and_another_has_is_not_damaged(
+    tmp_path: Path, contents: tuple[bytes, ...]
+) -> None:
+    replies = read_replies(copies(tmp_path, *contents), decode)
+    assert set(replies.by_id) == {"c1", "c2"}
+    assert not any(reply.is_unreadable for reply in replies.by_id.values())
+
+
+def test_damage_that_no_other_download_explains_stays(tmp_path: Path) -> None:
+    replies = read_replies(copies(tmp_path, C1 + b"what is this\n", C1), decode)
+    assert (replies.nameless, len(replies.anomalies), len(replies.useless)) == (1, 1, 1)
+    replies = read_replies(copies(tmp_path / "2", C1 + C2[:60], C3), decode)
+    assert set(replies.by_id) == {"c1", "c2", "c3"}
+    assert replies.by_id["c2"].is_unreadable
+    again = read_replies(copies(tmp_path / "3", *[C1 + b"what is this\n"] * 3), decode)
+    assert (again.nameless, len(again.useless)) == (1, 2)
+
+
+def test_a_page_in_place_of_results_adds_nothing_and_goes_when_a_better_file_is_there(tmp_path: Path) -> None:
+    for number, contents in enumerate([(C1, PAGE), (PAGE, C1), (PAGE, b"", C1)]):
+        replies = read_replies(copies(tmp_path / str(number), *contents), decode)
+        assert (set(replies.by_id), replies.nameless, len(replies.foreign)) == ({"c1"}, 0, 1)
+        assert len(replies.useless) == len(contents) - 1
+    pages = read_replies(copies(tmp_path / "pages", PAGE, PAGE), decode)
+    assert [path.name for path in pages.useless] == ["output.jsonl.zst"]
+
+
+def test_rows_that_nobody_sent_are_kept(tmp_path: Path) -> None:
+    assert not read_replies(copies(tmp_path, C1, line("c1-renamed", "text") + b"\n"), decode).useless
+
+
+@given(contents=st.lists(st.none() | st.text(max_size=30), max_size=12), order=st.randoms(use_true_random=False))
+def test_each_reply_has_its_own_text_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, contents: list[str | None], order: object
+) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    lines = [line(f"c{number}", text) for number, text in enumerate(contents)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_results, "_PORTION", 20)
+        replies = read_replies(kept(folder, *lines), decode)
+    rows = list(replies.by_id.values())
+    order.shuffle(rows)  # type: ignore[attr-defined]
+    read = {
+        reply.response.custom_id: replace(reply.response, text=text)
+        for reply, text in zip(rows, replies.texts_of(rows).to_list(), strict=True)
+    }
+    assert read == {f"c{number}": decode(text) for number, text in enumerate(lines)}
+
+
+def test_what_stands_in_a_text_ends_no_line_and_half_a_surrogate_pair_is_replaced(tmp_path: Path) -> None:
+    text = "one\u2028two\u2029three\x85four\x0bfive"
+    raw = orjson.dumps(orjson.loads(line("c1", text)))
+    assert "\u2028".encode() in raw
+    assert texts(read_replies(kept(tmp_path, raw), decode)) == {"c1": text}
+
+    def odd(content: bytes) -> Response:
+        return Response(content.decode(), RequestOutcome.SUCCEEDED, "half \ud83d of it")
+
+    assert texts(read_replies(kept(tmp_path / "odd", b"c1"), odd)) == {"c1": "half \ufffd of it"}
+
+
+def test_damaged_lines_speak_for_whom_they_name_and_a_cut_file_is_told(tmp_path: Path) -> None:
+    cut, nameless = line("c2", "text")[:60], b"what is this"
+    replies = read_replies(kept(tmp_path, line("c1", "text"), nameless, cut, end=b""), decode)
+    assert [name for name, reply in replies.by_id.items() if reply.is_unreadable] == ["c2"]
+    assert replies.is_damaged
+    assert [path.name for path in replies.cut] == ["output.jsonl.zst"]
+    assert [(kind, "line 2" in detail) for kind, detail in replies.anomalies] == [("unreadable_line", True)]
+
+
+def test_a_line_longer_than_any_reply_is_a_damaged_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_results, "LONGEST_LINE", 1000)
+    damaged = read_replies(copies(tmp_path, C1.rstrip() + b" " * 1000 + b"\n" + C2), decode).by_id["c1"]
+    assert damaged.is_unreadable
+    assert "longer than 1000 bytes" in str(damaged.response.error_message)
+
+
+def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) -> None:
+    assert read_replies(tmp_path / "raw", decode).by_id == {}
+    folder = kept(tmp_path, line("c1", "text"))
+    (folder / "errors.jsonl.zst").mkdir()
+    with pytest.raises(FileError, match=r"errors\.jsonl\.zst"):
+        read_replies(folder, decode)
+
+
+# ---- whether these are all -------------------------------------------------------------------------------------------
+
+COUNTS: list[Counts] = [(None, None, None), (0, 0, 0), (2, 0, 5), (2, 0, None), (9, 0, 5), (2, 0, 4)]
+
+
+def batch(outcome: BatchOutcome = BatchOutcome.COMPLETED, error_class: ErrorClass = ErrorClass.NONE) -> Batch:
+    return Batch(
+        "b", "j", "s", "openai", "m", 1, Lifecycle.ENDED, "t", len(SENT), "p", "h", 1,
+        outcome=outcome, error_class=error_class, reason="why",
+    )  # fmt: skip
+
+
+def ended(counts: Counts, **more: str) -> Snapshot:
+    succeeded, failed, total = counts
+    return Snapshot("b", "ended", Lifecycle.ENDED, total=total, succeeded=succeeded, failed=failed, **more)  # type: ignore[arg-type]
+
+
+def checked(
+    folder: Path,
+    ended_batch: Batch,
+    snapshot: Snapshot,
+    *answered: str,
+    errors: Sequence[bytes] = (),
+    page: bytes = b"",
+) -> DownloadResult:
+    content = page or b"".join(line(name, "text") + b"\n" for name in answered)
+    output = [part(content)] if content else []
+    failed = [part(b"\n".join(errors) + b"\n", "errors")] if errors else []
+    files = batch_results.store(folder, [*output, *failed])
+    return check_download(ended_batch, snapshot, files, read_replies(folder, decode), SENT)
+
+
+@pytest.mark.parametrize("outcome", BatchOutcome)
+@pytest.mark.parametrize("counts", COUNTS, ids=str)
+def test_rows_that_the_provider_does_not_count_as_answered_are_not_billed(
+    tmp_path: Path, outcome: BatchOutcome, counts: Counts
+) -> None:
+    result = checked(tmp_path / "raw", batch(outcome), ended(counts), "c0", "c1")
+    assert result.shortfall == Shortfall(Lack.ROWS, "2 of 5 requests are named", billed=False)
+    assert result.grew
+
+
+@pytest.mark.parametrize("outcome", BatchOutcome)
+def test_without_any_file_a_completed_batch_may_have_everything(tmp_path: Path, outcome: BatchOutcome) -> None:
+    shortfall = checked(tmp_path / "raw", batch(outcome), ended((0, 0, 0))).shortfall
+    assert shortfall is not None
+    completed = outcome is BatchOutcome.COMPLETED
+    assert (shortfall.billed, shortfall.lack) == (completed, Lack.EVERYTHING if completed else Lack.ROWS)
+    named = checked(tmp_path / "raw", batch(outcome), ended((None, None, None), results_ref="file-1")).shortfall
+    assert named is not None
+    assert (named.billed, named.lack) == (True, Lack.EVERYTHING)
+    counted = checked(tmp_path / "raw", batch(outcome), ended((3, 2, 5), results_ref="file-1")).shortfall
+    assert counted is not None
+    assert (counted.billed, counted.lack) == (True, Lack.CONTENT)
+
+
+@pytest.mark.parametrize("outcome", BatchOutcome)
+def test_a_page_in_place_of_the_answers_is_a_download_that_failed(tmp_path: Path, outcome: BatchOutcome) -> None:
+    errors = [error_row("c0")]
+    result = checked(tmp_path, batch(outcome), ended((None, None, None)), errors=errors, page=PAGE)
+    assert result.shortfall is not None
+    assert "not one line of it names a request" in str(result.error)
+
+
+@pytest.mark.parametrize("outcome", BatchOutcome)
+@pytest.mark.parametrize("counts", [*COUNTS, (5, 0, 5)], ids=str)
+def test_results_that_name_every_request_are_believed_whatever_is_counted(
+    tmp_path: Path, outcome: BatchOutcome, counts: Counts
+) -> None:
+    assert checked(tmp_path / "raw", batch(outcome), ended(counts), *SENT).shortfall is None
+
+
+@pytest.mark.parametrize("outcome", BatchOutcome)
+def test_fewer_answers_than_are_counted_are_not_all(tmp_path: Path, outcome: BatchOutcome) -> None:
+    fewer = Shortfall(Lack.ANSWERS, "2 answers came, the provider counts 3", billed=True)
+    assert checked(tmp_path / "raw", batch(outcome), ended((3, 2, 5)), "c0", "c1").shortfall == fewer
+
+
+def test_a_cut_or_damaged_file_may_hold_more_answers(tmp_path: Path) -> None:
+    not_counted, cut = ended((None, None, None)), C1 + C2[:40]
+    for name, file in (("cut", part(cut)), ("short", ResultPart("output", iter([C1]), size=len(C1) + 9))):
+        files = batch_results.store(tmp_path / name, [file])
+        replies = read_replies(tmp_path / name, decode)
+        result = check_download(batch(BatchOutcome.EXPIRED), not_counted, files, replies, SENT)
+        assert result.shortfall is not None
+        assert (result.shortfall.lack, result.shortfall.billed) == (Lack.ANSWERS, True)
+
+
+@pytest.mark.parametrize("outcome", BatchOutcome)
+@pytest.mark.parametrize("answered", [(), ("c0", "c1")])
+def test_rows_that_never_got_a_reply_may_be_counted_as_completed_where_every_request_is_named(
+    tmp_path: Path, outcome: BatchOutcome, answered: tuple[str, ...]
+) -> None:
+    rows = [error_row(name, 0) for name in sorted({*SENT} - {*answered})]
+    for name, errors in (("all", rows), ("short", rows[1:])):
+        result = checked(tmp_path / name, batch(outcome), ended((5, 0, 5)), *answered, errors=errors)
+        assert (result.shortfall is None) is (errors is rows)
+
+
+@pytest.mark.parametrize(
+    ("answered", "errors", "counts"),
+    [
+        (("c0",), [error_row(name) for name in SENT[1:]], (5, 0, 5)),
+        (("c0", "c1"), [error_row("c0", 0), *(error_row(name) for name in SENT[2:])], (3, 2, 5)),
+    ],
+    ids=["of another status", "beside an answer"],
+)
+def test_other_error_rows_explain_no_answer_that_is_counted(
+    tmp_path: Path, answered: tuple[str, ...], errors: Sequence[bytes], counts: Counts
+) -> None:
+    shortfall = checked(tmp_path, batch(), ended(counts), *answered, errors=errors).shortfall
+    reason = f"{len(answered)} answers came, the provider counts {counts[0]}"
+    assert shortfall == Shortfall(Lack.ANSWERS, reason, billed=True)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts", "more", "is_over"),
+    [
+        (BatchOutcome.FAILED, (None, None, None), {}, True),
+        (BatchOutcome.FAILED, (0, 0, 0), {}, True),
+        (BatchOutcome.EXPIRED, (0, 0, 0), {}, False),
+        (BatchOutcome.FAILED, (0, 0, 0), {"message": NO_REASON}, False),
+        (BatchOutcome.FAILED, (0, 0, 0), {"results_ref": "file-1"}, False),
+        (BatchOutcome.FAILED, (0, 0, 0), {"errors_ref": "file-2"}, False),
+        (BatchOutcome.FAILED, (2, 3, 5), {}, False),
+    ],
+)
+def test_a_batch_that_failed_at_validation_ends_at_once_with_the_provider_s_sentence(
+    tmp_path: Path, outcome: BatchOutcome, counts: Counts, more: dict[str, str], is_over: bool
+) -> None:
+    failed = ended(counts, **{"message": "Enqueued token limit reached", **more})
+    assert (checked(tmp_path / "raw", batch(outcome), failed).shortfall is None) == is_over
+
+
+# ---- one outcome for each request ------------------------------------------------------------------------------------
+
+
+def reply(custom_id: str, outcome: RequestOutcome = RequestOutcome.SUCCEEDED) -> Reply:
+    return Reply(Response(custom_id, outcome))
+
+
+def damaged(custom_id: str) -> Reply:
+    return Reply(unreadable(custom_id, "half a line"))
+
+
+def settled(
+    replies: Sequence[Reply], ended_batch: Batch | None = None, nameless: int = 0, message: str | None = None
+) -> RequestOutcomes:
+    rows = Replies({reply.response.custom_id: reply for reply in replies}, nameless)
+    return assign_outcomes(rows, SENT, ended_batch or batch(), message)
+
+
+def unread(outcomes: RequestOutcomes) -> set[str]:
+    return {name for name, reply in outcomes.replies.items() if reply.is_unreadable}
+
+
+def again(outcomes: RequestOutcomes) -> frozenset[str]:
+    first = batch()
+    return Attempts.of(first, [first]).again(outcomes.ends, 3)
+
+
+@given(
+    replies=st.lists(
+        st.builds(reply, st.sampled_from([*SENT, "stranger"]), st.sampled_from(RequestOutcome))
+        | st.builds(damaged, st.sampled_from([*SENT, "stranger"])),
+        max_size=9,
+    ),
+    nameless=st.integers(0, 6),
+    outcome=st.sampled_from(BatchOutcome),
+)
+def test_each_request_has_one_outcome(replies: list[Reply], nameless: int, outcome: BatchOutcome) -> None:
+    outcomes = settled(replies, batch(outcome), nameless)
+    assert list(outcomes.replies) == list(outcomes.ends) == SENT
+    last = {reply.response.custom_id: reply for reply in replies}
+    answered = {name for name, reply in last.items() if reply.is_answer} & {*SENT}
+    assert {name for name, reply in outcomes.replies.items() if reply.is_answer} == answered
+    assert Counter(kind for kind, _ in outcomes.anomalies)["unreadable_line"] == len(unread(outcomes))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "ends"),
+    [
+        (BatchOutcome.COMPLETED, RequestOutcome.MISSING),
+        (BatchOutcome.EXPIRED, RequestOutcome.EXPIRED),
+        (BatchOutcome.CANCELLED, RequestOutcome.CANCELLED),
+        (BatchOutcome.FAILED, RequestOutcome.ERRORED),
+    ],
+)
+def test_a_request_that_no_line_names_ends_as_its_batch_did(outcome: BatchOutcome, ends: RequestOutcome) -> None:
+    outcomes = settled([], batch(outcome), message="why")
+    assert {reply.response.outcome for reply in outcomes.replies.values()} == {ends}
+    says = "why" if outcome is BatchOutcome.FAILED else None  # why it was waited for is no part of another outcome
+    assert {reply.response.error_message for reply in outcomes.replies.values()} == {says}
+    failed = settled([], batch(outcome, ErrorClass.INVALID_REQUEST))
+    is_of_batch = {error_class for _, error_class in failed.ends.values()} == {ErrorClass.INVALID_REQUEST}
+    assert is_of_batch is (outcome is BatchOutcome.FAILED)
+
+
+def test_what_no_line_names_may_be_out_of_reach_and_then_only_a_person_has_it_sent_again() -> None:
+    rows = Replies({name: reply(name) for name in SENT[:2]})
+    outcomes = assign_outcomes(rows, SENT, batch(BatchOutcome.EXPIRED), None, SENT)
+    assert outcomes.ends == {
+        **dict.fromkeys(SENT[:2], (RequestOutcome.SUCCEEDED, ErrorClass.NONE)),
+        **dict.fromkeys(SENT[2:], (RequestOutcome.EXPIRED, ErrorClass.OUT_OF_REACH)),
+    }
+    assert not again(outcomes)
+
+
+def test_of_two_answers_the_first_counts_and_the_second_is_told(tmp_path: Path) -> None:
+    replies = read_replies(kept(tmp_path, line("c1", "yes"), line("c1", "no.")), decode)
+    assert texts(replies) == {"c1": "yes"}
+    assert [kind for kind, _ in replies.anomalies] == ["duplicate_result"]
+
+
+def test_what_may_have_been_paid_for_beats_what_was_not_and_an_answer_beats_both(tmp_path: Path) -> None:
+    rows = {"answer": line("c1", "text"), "damaged": line("c1", "text")[:60], "failed": error_row("c1")}
+    for names in (*itertools.permutations(rows), ("failed", "damaged"), ("damaged", "failed")):
+        folder = tmp_path / "-".join(names)
+        replies = read_replies(kept(folder, *(rows[name] for name in names)), decode)
+        best = replies.by_id["c1"]
+        assert (best.is_answer, best.is_unreadable) == ("answer" in names, "answer" not in names)
+    batch_results.store(tmp_path / "kinds", [part(rows["damaged"]), part(rows["failed"], "errors")])
+    assert read_replies(tmp_path / "kinds", decode).by_id["c1"].is_unreadable
+
+
+@pytest.mark.parametrize("outcome", BatchOutcome)
+def test_requests_that_damaged_lines_explain_are_unreadable_and_do_not_go_again(outcome: BatchOutcome) -> None:
+    outcomes = settled([reply(name) for name in SENT[2:]], batch(outcome), nameless=2)
+    assert unread(outcomes) == {"c0", "c1"}
+    assert not again(outcomes)
+    details = [detail for kind, detail in outcomes.anomalies if kind == "unreadable_line"]
+    assert len(details) == 2
+    assert all("not in this run's bill" in detail and "retry" in detail for detail in details)
+
+
+def test_more_missing_requests_than_damaged_lines_are_missing() -> None:
+    outcomes = settled([reply(name) for name in SENT[2:]], nameless=1)
+    assert not unread(outcomes)
+    assert {outcomes.replies[name].response.outcome for name in SENT[:2]} == {RequestOutcome.MISSING}
+    assert again(outcomes) == set(SENT[:2])
+
+
+def test_a_damaged_line_under_an_id_nobody_sent_may_be_any_request() -> None:
+    outcomes = settled([*(reply(name) for name in SENT[1:]), damaged("stranger")])
+    assert unread(outcomes) == {"c0"}
+
+
+def test_any_number_of_odd_rows_is_told_in_one_sentence_for_each_kind() -> None:
+    odd = [("a", f"line {number} " + "x" * 2000) for number in range(5000)] + [("b", "once")]
+    told = dict(summed(odd))
+    assert told["b"] == "once"
+    assert told["a"].startswith("5000 times: line 0 ")
+    assert told["a"].endswith("; and 4997 more")
+    assert len(told["a"]) < 1600
+    assert dict(summed(odd[:2]))["a"].count("line") == 2
