@@ -74,8 +74,8 @@ def range_meaning(method: str, target: str, level: float) -> str:
         return f"The rank range runs from the best to the worst rank that overlapping intervals leave open. {letters}"
     if method == RULE and target == THIS_SET:
         return letters
-    held = f"The rank range holds the ranks {WHERE[target]} of all models at once, with {percent(level)} probability."
-    return f"{held} {letters}"
+    chance = f"at least {percent(level)} probability"
+    return f"The rank range holds the ranks {WHERE[target]} of all models at once, with {chance}. {letters}"
 
 
 def cautions(rows: Sequence[Mapping[str, Any]], method: str, needed: Sequence[int | None]) -> Iterator[str]:
