@@ -8,7 +8,7 @@ import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, PREDICTION, Entrant
-from layton_batch.stats.counts import Counts, IntArray, Labels, Predictions, count
+from layton_batch.stats.counts import Counts, IntArray, LabelledAnswers, Predictions, count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ def count_votes(votes: pl.DataFrame, labels: pl.DataFrame) -> CountedVotes:
         known_zero=votes.select(NEEDS_NO_JURY).to_series().to_numpy(),
         maker=_ints(authors["maker"])[: entrants.height],
     )
-    labelled = Labels(
+    labelled = LabelledAnswers(
         author=_ints(labels["author"]),
         maker=_ints(labels["maker"]),
         yes=_ints(labels["yes"]),

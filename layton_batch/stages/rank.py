@@ -116,9 +116,9 @@ def _origin(run: Run, done: Sequence[Job]) -> str:
         *(tables.made_from(run.folder.part("rejudged", job.id)) for job in (*rejudging(run), *anchor_jobs(run))),
     ]
     labels += ["of another jury"] if has_labels_of_another_jury(run) else []
-    others = [f"served another model\t{name}" for name in sorted(answered_by_others(run))]
-    others += [OTHER_JUDGE] if has_judges_of_another_model(run) else []
-    return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families, *others)
+    warnings = [f"served another model\t{name}" for name in sorted(answered_by_others(run))]
+    warnings += [OTHER_JUDGE] if has_judges_of_another_model(run) else []
+    return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families, *warnings)
 
 
 def _labels_digest(run: Run) -> str | None:

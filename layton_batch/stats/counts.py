@@ -47,7 +47,7 @@ class Predictions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labels:
+class LabelledAnswers:
     """Labelled answers, L rows.
 
     `author` [L]: 0..K-1 the scored models, from K on other models, -1 an unnamed model of the `maker` [L]; `yes`,
@@ -129,7 +129,7 @@ def vote_share(yes: IntArray, total: IntArray) -> FloatArray:
     return np.where(total > 0, yes / np.maximum(total, 1), 2.0)
 
 
-def count(predictions: Predictions, labels: Labels) -> Counts:
+def count(predictions: Predictions, labels: LabelledAnswers) -> Counts:
     """Count predictions and labels.
 
     A label on another answer of a scored model than the prediction is borrowed. A label on a known zero adds nothing:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from layton_batch.stats.counts import Counts, Labels, Predictions, count
+from layton_batch.stats.counts import Counts, LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import ModelScore, hierarchical_scores
 from tests.support.paths import SHARED_DATA
@@ -46,13 +46,13 @@ class Board:
             self.model, self.item, self.yes, self.total, np.zeros(len(rows), dtype=bool), self.provider
         )
         at = np.flatnonzero(self.human >= 0)
-        self.gold = Labels(
+        self.gold = LabelledAnswers(
             self.model[at], self.provider[self.model[at]], self.yes[at], self.total[at], self.human[at], at
         )
         self.counts = count(self.target, self.gold)
 
 
-def scored(predictions: Predictions, labels: Labels, *, level: float = 0.95) -> tuple[ModelScore, ...]:
+def scored(predictions: Predictions, labels: LabelledAnswers, *, level: float = 0.95) -> tuple[ModelScore, ...]:
     """The scores of all models of a board."""
     return hierarchical_scores(fit(count(predictions, labels)), level=level)
 
@@ -80,4 +80,4 @@ def make_counts(
         labels += [(-1, len(n), *vote, int(i < right), -1) for i in range(given)]
     model, item, yes, total, zero = np.array(rows, dtype=np.int64).reshape(-1, 5).T
     predictions = Predictions(model, item, yes, total, zero == 1, np.arange(len(n)))
-    return count(predictions, Labels(*np.array(labels, dtype=np.int64).reshape(-1, 6).T))
+    return count(predictions, LabelledAnswers(*np.array(labels, dtype=np.int64).reshape(-1, 6).T))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from layton_batch.stats.counts import FloatArray, Labels, Predictions, count
+from layton_batch.stats.counts import FloatArray, LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import ModelScore, hierarchical_scores
 from layton_batch.stats.ranks import rank_ranges
@@ -61,7 +61,7 @@ def _one(board: Board, draws: int) -> tuple[FloatArray, ...]:
     return held * 1.0, widths[0], held_new * 1.0, widths[1], pairs, pairs_new, _ranks(joint[0], board.here)
 
 
-def ends_of(target: Predictions, gold: Labels) -> FloatArray:
+def ends_of(target: Predictions, gold: LabelledAnswers) -> FloatArray:
     """[K, 4] the ends on these items and on new ones."""
     return np.array([_ends(row) for row in hierarchical_scores(fit(count(target, gold)))])
 

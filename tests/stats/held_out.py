@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from layton_batch.stats.counts import IntArray, Labels, Predictions
+from layton_batch.stats.counts import IntArray, LabelledAnswers, Predictions
 from tests.stats.boards import FIELDS, LAYTON, Board
 from tests.stats.gate import ends_of
 
@@ -90,7 +90,7 @@ def _interval(case: _Case) -> tuple[float, float]:
         board.model[rows], board.item[rows], board.yes[rows], board.total[rows], np.zeros(len(rows), dtype=np.bool_),
         board.provider,
     )  # fmt: skip
-    gold = Labels(
+    gold = LabelledAnswers(
         board.model[labelled], board.provider[board.model[labelled]], board.yes[labelled], board.total[labelled],
         board.human[labelled], row_of[labelled],
     )  # fmt: skip

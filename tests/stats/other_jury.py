@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from layton_batch.stats.counts import Labels, Predictions, count
+from layton_batch.stats.counts import LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import hierarchical_scores
 
@@ -77,9 +77,9 @@ def _target(votes: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> Predictio
 
 def _gold(
     votes: np.ndarray[tuple[int, int], np.dtype[np.int64]], labels: np.ndarray[tuple[int, int], np.dtype[np.int64]]
-) -> Labels:
+) -> LabelledAnswers:
     models, items = votes.shape
-    return Labels(
+    return LabelledAnswers(
         author=np.full(votes.size, -1),
         maker=np.repeat(np.arange(models) + MODELS, items),
         yes=votes.ravel(),

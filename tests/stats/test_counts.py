@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layton_batch.stats.counts import Counts, Flag, Labels, Predictions, count, fewest_labels, label_flags
+from layton_batch.stats.counts import Counts, Flag, LabelledAnswers, Predictions, count, fewest_labels, label_flags
 
 from .boards import FIELDS, Board
 
@@ -25,7 +25,7 @@ PREDICTIONS = Predictions(
     known_zero=np.array([False, False, False, False, False, True]),
     maker=ints(0, 1),
 )
-LABELS = Labels(
+LABELS = LabelledAnswers(
     author=ints(0, 0, 1, -1, -1),
     maker=ints(0, 0, 1, 0, 2),
     yes=ints(3, 2, 2, 3, 1),
@@ -94,7 +94,7 @@ def test_flags_say_what_is_missing() -> None:
 
 def test_no_labels_and_no_predictions_are_counts_of_zero() -> None:
     nothing = ints()
-    none = Labels(nothing, nothing, nothing, nothing, nothing, nothing)
+    none = LabelledAnswers(nothing, nothing, nothing, nothing, nothing, nothing)
     assert count(PREDICTIONS, none).labels.sum() == 0
     empty = Predictions(nothing, nothing, nothing, nothing, nothing == 1, ints(0, 1))
     assert count(empty, none).n.shape == (2, 0)

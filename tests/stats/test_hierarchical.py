@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from layton_batch.stats import hierarchical
-from layton_batch.stats.counts import Counts, FloatArray, Labels, Predictions, count
+from layton_batch.stats.counts import Counts, FloatArray, LabelledAnswers, Predictions, count
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
 from layton_batch.stats.hierarchical import Fit, fit
 from layton_batch.stats.hierarchical_scores import collapsed, hierarchical_scores, slope_interval
@@ -191,7 +191,7 @@ def test_rates_rise_with_the_vote_also_where_labels_are_few() -> None:
 def test_labels_of_another_jury_widen_every_interval() -> None:
     board = draw(World(), np.random.default_rng(6))
     whose = np.full(len(board.gold.correct), -1)
-    gold = Labels(whose, board.gold.maker + 9, board.gold.yes, board.gold.total, board.gold.correct, whose)
+    gold = LabelledAnswers(whose, board.gold.maker + 9, board.gold.yes, board.gold.total, board.gold.correct, whose)
     counts = count(board.target, gold)
     own, other = (hierarchical_scores(fit(counts, other_jury=flag)) for flag in (False, True))
     widths = [[row.upper - row.lower for row in rows] for rows in (own, other)]

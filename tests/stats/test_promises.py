@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.stats import rankdata
 
 from layton_batch.stats import distributions
-from layton_batch.stats.counts import FloatArray, Labels, Predictions
+from layton_batch.stats.counts import FloatArray, LabelledAnswers, Predictions
 from layton_batch.stats.hierarchical_scores import new_items_moments
 from layton_batch.stats.joint import mark_draws, mark_scores
 from layton_batch.stats.ranks import rank_ranges
@@ -21,7 +21,7 @@ def ints(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, dtype=np.int64)
 
 
-def one_model(items: int, votes: int = 3, right: int | None = None) -> tuple[Predictions, Labels]:
+def one_model(items: int, votes: int = 3, right: int | None = None) -> tuple[Predictions, LabelledAnswers]:
     """A model whose jury is unanimous on each answer, and 400 labels of others that agree with a unanimous jury."""
     yes = np.where(np.arange(items) < (items if right is None else right), votes, 0)
     target = Predictions(
@@ -29,7 +29,7 @@ def one_model(items: int, votes: int = 3, right: int | None = None) -> tuple[Pre
         ints(0),
     )  # fmt: skip
     whose, said = np.full(400, -1), np.arange(400) % 2
-    return target, Labels(whose, np.ones(400, dtype=np.int64), 3 * said, np.full(400, 3), said, whose)
+    return target, LabelledAnswers(whose, np.ones(400, dtype=np.int64), 3 * said, np.full(400, 3), said, whose)
 
 
 # ---- new items -----------------------------------------------------------------------------------------------------

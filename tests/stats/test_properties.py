@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from layton_batch.stats.counts import Labels, Predictions, count
+from layton_batch.stats.counts import LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import hierarchical_scores
 from layton_batch.stats.paper import paper_draws, paper_scores
@@ -22,7 +22,7 @@ from .boards import scored
 
 FITTED = settings(max_examples=settings().max_examples // 16)  # a fit takes a tenth of a second
 seeds = st.integers(0, 2**32 - 1)
-Pair = tuple[Predictions, Labels]
+Pair = tuple[Predictions, LabelledAnswers]
 
 
 def random_board(seed: int) -> Pair:
@@ -40,7 +40,7 @@ def random_board(seed: int) -> Pair:
     strangers = int(rng.integers(0, 40))
     g_total = np.concatenate([total[own], np.full(strangers, votes)])
     g_yes = np.concatenate([yes[own], rng.integers(0, votes + 1, strangers)])
-    gold = Labels(
+    gold = LabelledAnswers(
         author=np.concatenate([model[own], np.full(strangers, -1)]),
         maker=np.concatenate([provider[model[own]], rng.integers(0, 4, strangers)]),
         yes=g_yes,
@@ -63,7 +63,7 @@ def shuffled(board: Pair, models: Any, rows: Any, labels: Any) -> Pair:
     of = np.where(gold.author >= 0, place[gold.author], -1)
     row = np.where(gold.row >= 0, row_place[gold.row], -1)
     fields = (of, gold.maker, gold.yes, gold.total, gold.correct, row)
-    return moved, Labels(*(v[labels] for v in fields))
+    return moved, LabelledAnswers(*(v[labels] for v in fields))
 
 
 def numbers(rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.stats.counts import BoolArray, FloatArray, IntArray, Labels, Predictions
+from layton_batch.stats.counts import BoolArray, FloatArray, IntArray, LabelledAnswers, Predictions
 from tests.stats.worlds import Board, World
 from tests.stats.worlds import draw as draw_vote_first
 from tests.support.evidence import Ballot, Label, frames
@@ -167,7 +167,7 @@ def draw(world: TruthWorld | World, rng: np.random.Generator) -> Board:
     rows = np.flatnonzero(labelled.ravel())
     flipped = rng.random(len(rows)) < world.wrong_labels
     label = (correct.ravel()[rows] ^ flipped).astype(np.int64)
-    gold = Labels(model[rows], maker[model[rows]], target.yes[rows], total[rows], label, rows)
+    gold = LabelledAnswers(model[rows], maker[model[rows]], target.yes[rows], total[rows], label, rows)
     return Board(target, gold, correct.ravel(), correct.mean(axis=1), np.array(strengths), anchors)
 
 

@@ -15,7 +15,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from layton_batch.stats.counts import BoolArray, FloatArray, IntArray, Labels, Predictions
+from layton_batch.stats.counts import BoolArray, FloatArray, IntArray, LabelledAnswers, Predictions
 
 STRENGTHS = (0.96, 0.84, 0.83, 0.80, 0.70, 0.48, 0.22, 0.73, 0.66, 0.12, 0.97)  # share of unanimous and near-yes items
 PROVIDERS = (0, 0, 1, 1, 2, 2, 3, 4, 4, 5, 6)
@@ -54,7 +54,7 @@ class Board:
     items and on new ones, [K] each."""
 
     target: Predictions
-    gold: Labels
+    gold: LabelledAnswers
     correct: BoolArray
     here: FloatArray
     new: FloatArray
@@ -77,7 +77,7 @@ def draw(world: World, rng: np.random.Generator) -> Board:
     model, item = np.repeat(np.arange(models), items), np.tile(np.arange(items), models)
     target = Predictions(model, item, votes.ravel(), total.ravel(), np.zeros(model.size, dtype=np.bool_), maker)
     rows = np.flatnonzero(_labelled(world, rng, yes).ravel())
-    gold = Labels(
+    gold = LabelledAnswers(
         model[rows], maker[model[rows]], votes.ravel()[rows], total.ravel()[rows],
         correct.ravel()[rows].astype(np.int64), rows,
     )  # fmt: skip
