@@ -7,11 +7,10 @@ import time
 import numpy as np
 from scipy.stats import rankdata
 
+from layton_batch.stats.counts import count
 from layton_batch.stats.hierarchical import fit
-from layton_batch.stats.label_table import label_table
 from layton_batch.stats.ranks import rank_ranges
 from layton_batch.stats.rate_draws import draws_on_these, rate_draws
-from layton_batch.stats.strata import build_strata
 from tests.stats.gate import Cell, measure
 from tests.stats.held_out import held_out, read_rows
 from tests.stats.worlds import WORLDS, World, draw
@@ -103,11 +102,11 @@ def _many() -> None:
         strengths = tuple(rng.uniform(0.05, 0.97, models).tolist())
         world = World(strengths=strengths, makers=tuple((np.arange(models) % 20).tolist()), labelled=12)
         board = draw(world, rng)
-        strata = build_strata(board.target, board.gold, by_seats=True)
-        found = fit(label_table(board.target, board.gold, strata), models)
+        counts = count(board.target, board.gold)
+        found = fit(counts)
         one, fresh = (
-            draws_on_these(strata, rate_draws(found, seed=s, draws=n), seed=s) for s, n in ((0, 3000), (1, 1000))
+            draws_on_these(counts, rate_draws(found, seed=s, draws=n), seed=s) for s, n in ((0, 3000), (1, 1000))
         )
-        sets, ranks = rank_ranges(one), rankdata(-fresh.theta, method="min", axis=1)
+        sets, ranks = rank_ranges(one), rankdata(-fresh, method="min", axis=1)
         inside = ((ranks >= sets.best) & (ranks <= sets.worst)).all(axis=1).mean()
         print(f"- {name}: {inside:.3f}", flush=True)

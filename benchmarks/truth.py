@@ -20,11 +20,10 @@ from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.judge_quality import JudgeDrift, is_drift
 from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
+from layton_batch.stats.counts import Counts, FloatArray
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
-from layton_batch.stats.joint import JointDraws
-from layton_batch.stats.posterior import ModelScore
+from layton_batch.stats.hierarchical_scores import ModelScore
 from layton_batch.stats.ranks import rank_ranges, score_ranks
-from layton_batch.stats.strata import FloatArray, Strata
 from tests.stats.truth_worlds import WORLDS, draw, named
 from tests.stats.worlds import Board
 
@@ -69,7 +68,7 @@ def play(world: str, number: int, *, drawn: bool) -> Played:
     joint = law.draws() if drawn else None
     spent = time.process_time() - begun
     here, new = (board.here, board.new)
-    alone, alone_new = _labels_alone(counted.strata)
+    alone, alone_new = _labels_alone(counted.counts)
     return Played(
         world=world,
         board=number,
@@ -105,27 +104,27 @@ def _half(low: float | None, high: float | None) -> float:
     return round(50 * ((1.0 if high is None else high) - (low or 0.0)), 3)
 
 
-def _labels_alone(strata: Strata) -> tuple[list[float | None], list[float | None]]:
+def _labels_alone(counts: Counts) -> tuple[list[float | None], list[float | None]]:
     """Half widths, in points, of the intervals that Jeffreys' prior and the model's own labels give without a jury, on
     these items (the labelled ones known) and for new ones."""
-    labels, yes = strata.own_labels.sum(axis=1), strata.own_positives.sum(axis=1)
+    labels, yes = counts.own_labels.sum(axis=1), counts.own_positives.sum(axis=1)
     alpha, beta = yes + 0.5, labels - yes + 0.5
-    first, last = shortest_set(beta_binomial_pmf(strata.items - labels, alpha, beta), 0.95)
+    first, last = shortest_set(beta_binomial_pmf(counts.items - labels, alpha, beta), 0.95)
     low, high = beta_interval(0.95, alpha, beta)
-    here, new = 50 * (last - first) / np.maximum(strata.items, 1), 50 * (high - low)
+    here, new = 50 * (last - first) / counts.items, 50 * (high - low)
     return tuple(
         [round(float(w), 3) if count else None for w, count in zip(one, labels, strict=True)] for one in (here, new)
     )  # type: ignore[return-value]
 
 
-def _pairs(draws: JointDraws, truth: FloatArray) -> float:
+def _pairs(draws: FloatArray, truth: FloatArray) -> float:
     first, second = np.triu_indices(len(truth), 1)
-    low, high = np.quantile(draws.theta[:, first] - draws.theta[:, second], [0.025, 0.975], axis=0)
+    low, high = np.quantile(draws[:, first] - draws[:, second], [0.025, 0.975], axis=0)
     gap = truth[first] - truth[second]
     return float(((low <= gap + 1e-9) & (gap <= high + 1e-9)).mean())
 
 
-def _ranks(draws: JointDraws, rows: Sequence[ModelScore], truth: FloatArray) -> bool:
+def _ranks(draws: FloatArray, rows: Sequence[ModelScore], truth: FloatArray) -> bool:
     sets, rank = rank_ranges(draws, rank=score_ranks([row.score for row in rows])), rankdata(-truth, method="min")
     return bool(((sets.best <= rank) & (rank <= sets.worst)).all())
 

@@ -67,7 +67,7 @@ from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.scoring.compare import compare_marks, compare_votes, find_entrant
 from layton_batch.scoring.evidence import entrants_of
-from layton_batch.scoring.judge_quality import diagnose
+from layton_batch.scoring.judge_quality import JudgeReport, diagnose
 from layton_batch.scoring.label_plan import LabelRequest, LabelTarget, plan_next
 from layton_batch.scoring.leaderboard import on_this_set, stored
 from layton_batch.settings import Settings
@@ -75,7 +75,6 @@ from layton_batch.sites import update_boards, write_sites
 from layton_batch.stages.preview import Preview, plan_to_send, preview
 from layton_batch.stages.publish import queried_costs
 from layton_batch.states import Role
-from layton_batch.stats.judges import JudgeReport
 from layton_batch.text import Table, did_you_mean, one_line, plural
 from layton_batch.verification.verify import Verification, verify_run
 
@@ -422,8 +421,8 @@ def judges(
     with as_files(_given(source)) as names:
         evidence = read_jury_sources(names, _folder(runs, settings), settings, options, verdicts=True)
     diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, evidence.rules, evidence.drift)
-    rows = [asdict(finding.report) | {"judge": finding.judge} for finding in diagnosis.judges]
-    return pl.DataFrame(rows, schema=_schema(JudgeReport) | {"judge": pl.String()})
+    rows = [{"judge": finding.judge} | asdict(finding.report) for finding in diagnosis.judges]
+    return pl.DataFrame(rows, schema={"judge": pl.String(), **_schema(JudgeReport)})
 
 
 def label_plan(
@@ -431,7 +430,6 @@ def label_plan(
     *,
     half_width: float | None = None,
     labels: int | None = None,
-    design: str = "contested",
     this_set: bool = False,
     models: Sequence[str] = (),
     metric: str | None = None,
@@ -441,11 +439,11 @@ def label_plan(
 ) -> pl.DataFrame:
     """Choose the answers that people should label next: a row each, the most useful first.
 
-    Either until every interval has ``half_width`` (points), or to make the best of so many ``labels``. ``design``:
-    ``contested`` or ``balanced``; ``models``: only these. Raises ManifestError and DataError.
+    Either until every interval has ``half_width`` (points), or to make the best of so many ``labels``. ``models``:
+    only these. Raises ManifestError and DataError.
     """
     settings = _environment()
-    target = LabelTarget(None if half_width is None else half_width / 100, labels, design, this_set)
+    target = LabelTarget(None if half_width is None else half_width / 100, labels, this_set)
     target.check()
     with as_files(_given(source)) as names:
         options = BoardOptions(None, metric, seed, level)

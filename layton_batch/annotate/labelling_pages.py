@@ -65,7 +65,7 @@ def progress(latest: Forecast, actions: LabelActions, disputed: int, *, busy: bo
     return {
         "labels": latest.labels,
         "left": latest.outlook.unlabelled,
-        "now": _width(latest.outlook.gains[0].mean),
+        "now": _width(latest.outlook.now.mean),
         "enough": latest.outlook.enough.labels,
         "worth": _worth(latest.outlook),
         "agreement": agreement_line(latest.agreement),
@@ -77,7 +77,7 @@ def progress(latest: Forecast, actions: LabelActions, disputed: int, *, busy: bo
 
 def _worth(outlook: LabelForecast) -> str:
     """Say how many further labels are worth giving, and what for."""
-    now, enough = outlook.gains[0], outlook.enough
+    now, enough = outlook.now, outlook.enough
     if not outlook.unlabelled:
         return "Every answer has a label."
     if not enough.labels:

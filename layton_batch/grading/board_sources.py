@@ -18,7 +18,7 @@ from layton_batch.scoring.annotations import JoinedLabels
 from layton_batch.scoring.board import rank_board, rank_marks
 from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, Entrant, ItemScores, span_of
 from layton_batch.scoring.judge_quality import JudgeDrift, has_verdicts, is_drift
-from layton_batch.scoring.leaderboard import OTHER_MODEL, with_flag, with_incomplete
+from layton_batch.scoring.leaderboard import OTHER_JUDGE, OTHER_MODEL, with_flag, with_incomplete
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, with_rounds
 from layton_batch.scoring.verdict_counts import VerdictCounts, count_verdicts
@@ -92,6 +92,8 @@ class Sources:
     """Drift of the runs' judges that were asked once more about labelled answers."""
     other_models: frozenset[str] = frozenset()
     """Models of whom another model gave some of the answers."""
+    other_judges: bool = False
+    """Another model than a judge gave some of its verdicts."""
     incomplete: list[tuple[Entrant, str]] = field(default_factory=list)
     """Models that are not complete, each with its progress."""
     verdicts: list[VerdictCounts] = field(default_factory=list)
@@ -114,6 +116,7 @@ def board_of(sources: Sources) -> pl.DataFrame:
     else:
         rounds = [(sources.votes, sources.labels), *sources.later]
         rows = mean_of_rounds([rank_board(*round_, sources.rules) for round_ in rounds], sources.samples)
+    rows = with_flag(rows, OTHER_JUDGE) if sources.other_judges else rows
     return with_incomplete(with_flag(rows, OTHER_MODEL, sources.other_models), sources.incomplete)
 
 
@@ -150,6 +153,7 @@ def read_sources(
         combined.files += part.files
         combined.verdicts += part.verdicts
         combined.other_models |= part.other_models
+        combined.other_judges |= part.other_judges
         combined.incomplete += part.incomplete
         combined.drift = [*combined.drift, *part.drift]
         combined.notes += [note for note in part.notes if note not in combined.notes]
@@ -331,6 +335,7 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
     from layton_batch.stages.rank import (
         answered_by_others,
         evidence,
+        has_judges_of_another_model,
         has_labels_of_another_jury,
         incomplete_of,
         item_scores,
@@ -357,6 +362,7 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
         sources.later = [evidence(run, sources.rules.metric, number) for number in range(2, 1 + rounds)]
         sources.jury = frozenset(judge.model.name for judge in run.manifest.panel())
         sources.other_jury = has_labels_of_another_jury(run)
+        sources.other_judges = has_judges_of_another_model(run)
         sources.drift = judge_drift(run, sources.rules.metric)
         if verdicts:
             sources.judged, sources.annotated = judged(run, sources.rules.metric), joined(run)

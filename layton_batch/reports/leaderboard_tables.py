@@ -166,7 +166,7 @@ def _legend(rows: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
     if row["method"] == RULE and row["target"] == THIS_SET:
         return ("a rule graded every answer: on this set scores and ranks are exact", _ALIKE)
     where = _ON[row["target"]]
-    ranks = f"rank range: holds the ranks of all models at once with {level} probability"
+    ranks = f"rank range: holds the ranks of all models at once with at least {level} probability"
     if row["method"] == RULE:
         return (f"score: exact on these items · {level} CI: holds the score {where}", ranks, _ALIKE)
     other = " · --this-set: these" if row["target"] == NEW_ITEMS else ""

@@ -44,7 +44,7 @@ def print_sections(sections: Iterable[Section]) -> None:
 def print_label_plan(plan: LabellingPlan) -> None:
     """Print labels by model with half widths before and after, and the first predictions to label."""
     labels = plural(len(plan.rows), "label")
-    heading(f"{labels} to add · {plan.design} · half widths for {plan.target} at {percent(plan.level)}, in points")
+    heading(f"{labels} to add · half widths for {plan.target} at {percent(plan.level)}, in points")
     lines = [
         [model.model, str(model.n_hints), str(model.unlabelled), str(model.labels), f"{model.half_width_now:.2f}",
          f"{model.half_width_then:.2f}", f"{model.half_width_least:.2f}"]

@@ -34,11 +34,9 @@ from layton_batch.scoring.leaderboard import (
 )
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, labels_needed
-from layton_batch.stats.joint import JointDraws
+from layton_batch.stats.counts import Flag, FloatArray
 from layton_batch.stats.paper import paper_scores
-from layton_batch.stats.posterior import ModelScore
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
-from layton_batch.stats.strata import Flag
 
 _NEVER_JUDGED = ("abstained", "unparsed", "missing")
 _Row = dict[str, Any]
@@ -57,7 +55,7 @@ def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -
     if votes.is_empty():
         return leaderboard(())
     if rules.method == PAPER:
-        board = leaderboard(_paper_rows(count_votes(votes, labels, by_seats=False), rules))
+        board = leaderboard(_paper_rows(count_votes(votes, labels), rules))
     elif labels.is_empty():
         board = leaderboard(_unlabelled_rows(votes, labels, rules))
     else:
@@ -111,9 +109,7 @@ _MARK = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / pl.col("total
 
 
 def _paper_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
-    strata = counted.strata
-    behind = np.where(strata.n > 0, strata.pool_labels, 0).sum(axis=1).tolist()
-    scores = paper_scores(strata, seed=rules.seed)
+    scores = paper_scores(counted.counts, seed=rules.seed)
     ranks = paper_ranks([score.score for score in scores], [score.half_width for score in scores])
     counts = _counts(counted)
     for i in ranks.order.tolist():
@@ -125,10 +121,10 @@ def _paper_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
             this_set=(*(ranks.of(i) or (None, None, None)), score.score, *ends, score.half_width),
             target=THIS_SET,
             level=PAPER_LEVEL,
-            flags=_flags(score.flags, score.reason),
+            flags=[*score.flags, *([score.reason] if score.reason else [])],
             n_items=score.items,
             own_labels=0,  # the paper does not use a provider's own labels
-            borrowed_labels=behind[i],
+            borrowed_labels=score.borrowed_labels,
             smallest_gold_bin=score.smallest_gold_bin,
             **counts[i],
         )
@@ -139,16 +135,16 @@ def _jury_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
     scores, counts, (draws_here, draws_new) = law.scores(), _counts(counted), law.draws()
     here_ranks = _ranked([score.score for score in scores], draws_here, rules.level)
     new_ranks = _ranked([score.new_score for score in scores], draws_new, rules.level)
-    is_unknown = ~np.isin(counted.target.provider, counted.gold.provider)
+    is_unknown = ~np.isin(counted.counts.predictions.maker, counted.counts.maker[counted.counts.is_labelled])
     for i, score in enumerate(scores):
-        flags = _flags(score.flags, score.reason)
+        flags: list[str] = [*score.flags]
         flags += [BORROWED_ONLY] if score.own_labels == 0 and score.borrowed_labels > 0 else []
         flags += [UNKNOWN_MAKER] if is_unknown[i] else []
         yield _row(
             counted.entrants[i],
             rules,
-            new=(*new_ranks[i], *_new(score)),
-            this_set=(*here_ranks[i], *_here(score)),
+            new=(*new_ranks[i], *_estimate(score.new_score, score.new_lower, score.new_upper)),
+            this_set=(*here_ranks[i], *_estimate(score.score, score.lower, score.upper)),
             flags=flags,
             n_items=score.items,
             own_labels=score.own_labels,
@@ -171,7 +167,7 @@ def _unlabelled_rows(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRu
     if silent.height:
         counted = count_votes(silent, labels)
         for i, counts in enumerate(_counts(counted)):
-            row = _row(counted.entrants[i], rules, flags=[_UNJUDGED], n_items=int(counted.strata.items[i]), **counts)
+            row = _row(counted.entrants[i], rules, flags=[_UNJUDGED], n_items=int(counted.counts.items[i]), **counts)
             yield row | {"method": UNCALIBRATED, "own_labels": 0, "borrowed_labels": 0}
 
 
@@ -183,39 +179,20 @@ def _counts(counted: CountedVotes) -> list[_Row]:
     kinds: dict[int, Counter[str]] = defaultdict(Counter)
     for position, kind, count in counted.votes.group_by("who", "kind").len().iter_rows():
         kinds[position][kind] = count
-    return [_counts_of(kinds[position], unjudged) for position, unjudged in enumerate(counted.strata.unjudged.tolist())]
+    return [_counts_of(kinds[position], unjudged) for position, unjudged in enumerate(counted.counts.unjudged.tolist())]
 
 
-def _ranked(scores: Sequence[float | None], draws: JointDraws, level: float) -> list[tuple[int, int, int]]:
+def _ranked(scores: Sequence[float], draws: FloatArray, level: float) -> list[tuple[int, int, int]]:
     """Rank by score, best and worst rank. Every entrant of a board has a prediction, so each is in the draws."""
     rank = score_ranks(scores)
     sets = rank_ranges(draws, level=level, rank=rank)
     return list(zip(rank.tolist(), sets.best.tolist(), sets.worst.tolist(), strict=True))
 
 
-_Estimate = tuple[float | None, float | None, float | None, float | None]
-"""Score, ends and half width."""
-
-
-def _here(score: ModelScore) -> _Estimate:
-    return _estimate(score.score, score.lower, score.upper)
-
-
-def _new(score: ModelScore) -> _Estimate:
-    return _estimate(score.new_score, score.new_lower, score.new_upper)
-
-
-def _estimate(score: float | None, lower: float | None, upper: float | None) -> _Estimate:
-    """Return fractions as printed, the ends moved outwards."""
-    if score is None or lower is None or upper is None:
-        return None, None, None, None
+def _estimate(score: float, lower: float, upper: float) -> tuple[float, float, float, float]:
+    """Return score, ends and half width as printed, from fractions; the ends are moved outwards."""
     low, high = floor_tenth(lower), ceil_tenth(upper)
     return round_tenth(score), low, high, math.ceil((high - low) * 5 - 1e-9) / 10
-
-
-def _flags(flags: Sequence[object], reason: str | None) -> list[str]:
-    named = [str(flag) for flag in flags if flag is not Flag.KNOWN_ZEROS]  # their counts have columns of their own
-    return [*named, reason] if reason else named
 
 
 def rank_marks(sheets: Sequence[ItemScores], rules: ScoringRules) -> pl.DataFrame:

@@ -17,7 +17,8 @@ from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.leaderboard import NEW_ITEMS, RULE, THIS_SET
 from layton_batch.scoring.rules import HIERARCHICAL, ScoringRules
 from layton_batch.scoring.uncalibrated import UNCALIBRATED
-from layton_batch.stats.joint import JointDraws, detectable, difference
+from layton_batch.stats.counts import Counts, FloatArray
+from layton_batch.stats.joint import detectable, difference
 from layton_batch.text import did_you_mean, first_of
 
 _NAMES_SHOWN = 12
@@ -161,7 +162,7 @@ def compare_votes(votes: pl.DataFrame, labels: pl.DataFrame, names: tuple[str, s
         method=UNCALIBRATED if labels.is_empty() else HIERARCHICAL,
         level=rules.level,
         standings=(on_new, on_these),
-        n_items=int(min(counted.strata.items[list(pair)])),
+        n_items=int(min(counted.counts.items[list(pair)])),
     )
 
 
@@ -201,24 +202,25 @@ def _pair(entrants: Sequence[Entrant], names: tuple[str, str]) -> tuple[int, int
 def _cast_alike(counted: CountedVotes, pair: tuple[int, int]) -> bool:
     """Return whether two models have the same votes and labels on the same items, and one maker, or each a maker of
     which nothing else is known: nothing tells the two apart."""
-    target, row_label = counted.target, counted.strata.row_label
-    columns = np.stack([target.item, target.yes, target.total, target.known_zero, row_label], axis=1, dtype=np.int64)
-    first, second = (columns[target.model == model] for model in pair)
-    makers = target.provider[list(pair)]
+    counts, predictions = counted.counts, counted.counts.predictions
+    columns = np.stack([predictions.item, counts.row_bin, counts.row_label], axis=1)
+    first, second = (columns[predictions.model == model] for model in pair)
+    makers = predictions.maker[list(pair)]
     return np.array_equal(first, second) and (
-        makers[0] == makers[1] or all(_only_of_its_maker(counted, k) for k in pair)
+        makers[0] == makers[1] or all(_only_of_its_maker(counts, k) for k in pair)
     )
 
 
-def _only_of_its_maker(counted: CountedVotes, model: int) -> bool:
-    target, gold = counted.target, counted.gold
-    maker = target.provider[model]
-    return int((target.provider == maker).sum()) == 1 and bool((gold.model[gold.provider == maker] == model).all())
+def _only_of_its_maker(counts: Counts, model: int) -> bool:
+    of_maker = np.flatnonzero(
+        (counts.maker == counts.maker[model]) & (counts.is_labelled | (np.arange(len(counts.maker)) < counts.models))
+    )
+    return of_maker.tolist() == [model]
 
 
 def _standing(
     target: str,
-    draws: JointDraws,
+    draws: FloatArray,
     pair: tuple[int, int],
     scores: tuple[float | None, float | None],
     level: float,

@@ -4,62 +4,53 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, PREDICTION, Entrant
-from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
+from layton_batch.stats.counts import Counts, IntArray, LabelledAnswers, Predictions, count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedVotes:
-    """Votes and labels in order, and as arrays: model i is ``entrants[i]``; rows of target and gold are those of
-    ``votes`` and ``labels``."""
+    """The counts of a board: model i is ``entrants[i]``; the rows of its predictions are those of ``votes``."""
 
     entrants: tuple[Entrant, ...]
     votes: pl.DataFrame
-    labels: pl.DataFrame
-    target: TargetPredictions
-    gold: GoldPredictions
-    strata: Strata
+    counts: Counts
 
 
-def count_votes(votes: pl.DataFrame, labels: pl.DataFrame, *, by_seats: bool = True) -> CountedVotes:
-    """Count by entrant and by vote, in the order of names, so that what is drawn does not hang on the order of sources;
-    not ``by_seats``, one of one judge is the same as three of three.
+def count_votes(votes: pl.DataFrame, labels: pl.DataFrame) -> CountedVotes:
+    """Count by entrant and by vote, in the order of names, so that the order of sources moves nothing that is drawn.
 
     Raises DataError for an answer that occurs twice, and for labels of one answer of which as many say yes as no.
     """
     entrants = votes.select(ENTRANT).unique().sort(ENTRANT)
-    cast = _in_order(votes, entrants)
-    labels = settled(labels)
+    votes, labels = _in_order(votes, entrants), settled(labels)
     authors = pl.concat([entrants, labels.select(ENTRANT)]).unique(maintain_order=True).with_row_index("author")
     makers = pl.Enum(authors["provider"].unique(maintain_order=True))
-    authors = authors.with_columns(pl.col("author").cast(pl.Int64), maker=pl.col("provider").cast(makers).to_physical())
-    target = TargetPredictions(
-        model=cast["who"].to_numpy(),
-        item=cast["item"].to_numpy(),
-        yes=cast["yes"].to_numpy(),
-        total=cast["total"].to_numpy(),
-        known_zero=cast.select(NEEDS_NO_JURY).to_series().to_numpy(),
-        provider=_ints(authors["maker"])[: entrants.height],
+    authors = authors.with_columns(maker=pl.col("provider").cast(makers).to_physical())
+    rows = votes.select(PREDICTION).with_row_index("row")
+    labels = labels.join(authors, on=ENTRANT, how="left", maintain_order="left")
+    labels = labels.join(rows, on=PREDICTION, how="left", maintain_order="left")
+    predictions = Predictions(
+        model=votes["who"].to_numpy(),
+        item=votes["item"].to_numpy(),
+        yes=votes["yes"].to_numpy(),
+        total=votes["total"].to_numpy(),
+        known_zero=votes.select(NEEDS_NO_JURY).to_series().to_numpy(),
+        maker=_ints(authors["maker"])[: entrants.height],
     )
-    rows = cast.select(PREDICTION).with_row_index("row")
-    labelled = labels.join(authors, on=ENTRANT, how="left", maintain_order="left")
-    labelled = labelled.join(rows, on=PREDICTION, how="left", maintain_order="left")
-    author = labelled["author"].to_numpy()
-    gold = GoldPredictions(
-        model=np.where(author < entrants.height, author, -1),
-        provider=_ints(labelled["maker"]),
-        yes=labelled["yes"].to_numpy(),
-        total=labelled["total"].to_numpy(),
-        label=_ints(labelled["correct"]),
-        own_target_row=_ints(labelled["row"].cast(pl.Int64).fill_null(-1)),
-        author=author,
+    labelled = LabelledAnswers(
+        author=_ints(labels["author"]),
+        maker=_ints(labels["maker"]),
+        yes=_ints(labels["yes"]),
+        total=_ints(labels["total"]),
+        correct=_ints(labels["correct"]),
+        row=_ints(labels["row"].cast(pl.Int64).fill_null(-1)),
     )
     names = tuple(Entrant(*names) for names in entrants.iter_rows())
-    return CountedVotes(names, cast, labels, target, gold, build_strata(target, gold, by_seats=by_seats))
+    return CountedVotes(names, votes, count(predictions, labelled))
 
 
 def _in_order(votes: pl.DataFrame, entrants: pl.DataFrame) -> pl.DataFrame:
@@ -98,5 +89,5 @@ def settled(labels: pl.DataFrame) -> pl.DataFrame:
     return labels.group_by(PREDICTION, maintain_order=True).agg(winning_label)
 
 
-def _ints(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _ints(column: pl.Series) -> IntArray:
     return column.cast(pl.Int64).to_numpy()

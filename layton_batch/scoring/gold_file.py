@@ -14,11 +14,8 @@ What a file may say of its judges is in :mod:`layton_batch.scoring.jury_record`.
 from __future__ import annotations
 
 import io
-from array import array
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice
-from operator import attrgetter, itemgetter
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,7 +41,7 @@ _IDENTIFYING = (ITEM, HUMAN["answer_correct"], HUMAN["justification_correct"])
 """Columns that only a gold set has. A file without any of them was meant for something else."""
 _SHOWN_COLUMNS = 12
 _SAMPLES = 10_000
-_PORTION_ROWS, _FRAME_ROWS = 1_000, 20_000
+_FRAME_ROWS = 5_000
 _Item = Annotated[str, Meta(min_length=1)] | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _Text = Annotated[str, Meta(min_length=1)]
 _FIELDS: Mapping[str, tuple[object, ...]] = {
@@ -92,7 +89,7 @@ def read_gold(
     reader = _Reader(keep_texts=keep_texts)
     for portion in portions(source, base, settings, clock):
         if not (isinstance(portion, JsonLines) and reader.take_lines(portion)):
-            reader.take(list(portion))
+            reader.take(portion)
     if reader.is_empty:
         raise nothing_in(source)
     return reader.gold()
@@ -113,9 +110,8 @@ def bundled_gold(bundled_items: Path) -> Path:
 
 def parse_gold(rows: Iterable[tuple[RowLocation, Row]]) -> GoldSet:
     """Make a gold set of rows. Raises DataError naming file, line and column."""
-    reader, remaining = _Reader(), iter(rows)
-    while portion := list(islice(remaining, _PORTION_ROWS)):
-        reader.take(portion)
+    reader = _Reader()
+    reader.take(rows)
     return reader.gold()
 
 
@@ -176,85 +172,76 @@ class _Reader:
         self._keep_texts = keep_texts
         self._names: dict[str, None] = {}
         self._form: _GoldForm | None = None
-        self._waiting: list[_Values] = []
-        """Rows of the form that are not in a frame yet."""
+        self._waiting: list[tuple[RowLocation, Row]] = []
+        """Rows that are not in a frame yet."""
         self._frames: list[pl.DataFrame] = []
-        self._files: list[tuple[int, str]] = []
-        """The number of the first row of each file, and the file's name."""
-        self._lines = array("Q")
+        self._file = ""
+        """The file of the first row."""
         self._fault: DataError | None = None
         self._other_jury = False
 
     @property
     def is_empty(self) -> bool:
-        return not self._lines
+        return not self._file
 
     def take_lines(self, lines: JsonLines) -> bool:
         """Append the rows of lines, all of which have the known columns. False: they have to be taken one by one."""
+        self._close()
         if self._form is None or self._fault is not None:
             return False
         values = self._form.lines(lines.content)
         if values is None:
             return False
-        self._note(lines.first.file, range(lines.first.line, lines.first.line + len(values)))
-        self._add(values)
+        self._append(values, [lines.first.file] * len(values), range(lines.first.line, lines.first.line + len(values)))
         return True
 
-    def take(self, rows: Sequence[tuple[RowLocation, Row]]) -> None:
+    def take(self, rows: Iterable[tuple[RowLocation, Row]]) -> None:
         """Append rows of any columns."""
+        for placed in rows:
+            self._file = self._file or placed[0].file
+            self._waiting.append(placed)
+            if len(self._waiting) == _FRAME_ROWS:
+                self._close()
+
+    def _close(self) -> None:
+        """Put the waiting rows into a frame."""
+        rows, self._waiting = self._waiting, []
         names = dict.fromkeys(chain.from_iterable(row for _, row in rows))
         if self._form is None or not names.keys() <= self._names.keys():
-            self._close_frame()
             self._names |= names
-            self._form = _GoldForm(self._names)
-        for file, locations in groupby((location for location, _ in rows), attrgetter("file")):
-            self._note(file, (location.line for location in locations))
-        if self._fault is None:
-            try:
-                values = [self._form.row(row, location) for location, row in rows]
-            except DataError as error:
-                self._fault = error
-            else:
-                self._add(values)
+            self._form = _GoldForm(self._names) if self._names else None
+        if self._form is None or self._fault is not None or not rows:
+            return
+        try:
+            values = [self._form.row(row, location) for location, row in rows]
+        except DataError as error:
+            self._fault = error
+        else:
+            self._append(values, [location.file for location, _ in rows], [location.line for location, _ in rows])
 
-    def _note(self, file: str, lines: Iterable[int]) -> None:
-        if not self._files or self._files[-1][1] != file:
-            self._files.append((len(self._lines), file))
-        self._lines.extend(lines)
-
-    def _location(self, row: int) -> RowLocation:
-        first = bisect_right(self._files, row, key=itemgetter(0)) - 1
-        return RowLocation(self._files[first][1], self._lines[row])
-
-    def _add(self, rows: Sequence[_Values]) -> None:
-        """Append rows whose places are the last that were noted."""
-        self._waiting += rows
-        if len(self._waiting) >= _FRAME_ROWS:
-            self._close_frame()
-
-    def _close_frame(self) -> None:
-        if self._form is None or not self._waiting:
+    def _append(self, rows: Sequence[_Values], files: Sequence[str], lines: Sequence[int]) -> None:
+        if self._form is None or not rows:
             return
         names = (*_FIELDS, *self._form.decisions, *self._form.of_jury)
-        columns = dict(zip(names, zip(*self._waiting, strict=True), strict=True))
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
         self._other_jury = self._other_jury or True in columns.pop(_OTHER_JURY, ())
         texts = columns[ANSWER], columns[JUSTIFICATION]
         columns |= {
-            ITEM: tuple(map(str, columns[ITEM])),
+            "item_id": tuple(map(str, columns.pop(ITEM))),
             "content": tuple(map(content_key, *texts)),
             "silent": tuple(text is None for text in texts[0]),
         }
         if not self._keep_texts:
             del columns[ANSWER], columns[JUSTIFICATION]
-        columns["item_id"] = columns.pop(ITEM)
         types = {**dict.fromkeys(self._form.decisions, pl.Boolean()), **dict.fromkeys(self._form.of_jury, pl.String())}
         types = {name: GOLD.get(name) or types[name] for name in columns}
-        self._frames.append(pl.DataFrame(columns, schema=types))
-        self._waiting.clear()
+        places = {"file": pl.Series(files, dtype=pl.Categorical()), "line": pl.Series(lines, dtype=pl.UInt32())}
+        self._frames.append(pl.DataFrame(columns, schema=types).with_columns(**places))
 
     def gold(self) -> GoldSet:
         """The gold set of all rows. Raises DataError for the first thing that is wrong with them."""
-        file = self._files[0][1]
+        self._close()
+        file = self._file
         missing = [column for column in _NEEDED if column not in self._names]
         if set(_IDENTIFYING) <= set(missing):
             columns = ", ".join(islice(self._names, _SHOWN_COLUMNS))
@@ -276,11 +263,11 @@ class _Reader:
         judges = _judges(list(self._names), file)
         if self._fault is not None:
             raise self._fault
-        self._close_frame()
         graders = [[prefix + judge for prefix in VERDICT.values()] for judge in judges] + [list(HUMAN.values())]
         rows = pl.concat(self._frames, how="diagonal")
         self._frames.clear()
-        recorded = self._recorded(rows, judges)
+        recorded = _recorded(rows, judges)
+        _check_unique(rows)
         rows = rows.select(*(name for name in GOLD if name in rows.columns), *chain.from_iterable(graders))
         is_known = pl.col("kind") != ""
         rows = rows.with_columns(
@@ -288,34 +275,40 @@ class _Reader:
             pl.col("ranked").fill_null(value=True),
             *(_both(*columns) for columns in graders),
         )
-        self._check_unique(rows)
         return GoldSet(judges, rows, recorded, self._other_jury)
 
-    def _recorded(self, rows: pl.DataFrame, judges: Sequence[str]) -> dict[str, JudgeRecord]:
-        """Read the judges' records from the rows, which must agree. Judges without a record are left out."""
-        records: dict[str, dict[str, str]] = {judge: {} for judge in judges}
-        for judge, name, column in record_columns_of(judges):
-            values = rows[column].drop_nulls().unique(maintain_order=True).to_list() if column in rows.columns else []
-            if len(values) > 1:
-                location = self._location(rows[column].index_of(values[1]) or 0)
-                raise DataError(
-                    f"{location}: column {column!r} is not what it is in rows before; one gold set has one jury"
-                )
-            if len(values):
-                location = self._location(rows[column].is_not_null().arg_max() or 0)
-                records[judge][name] = recorded_value(name, values[0], f"{location}: column {column!r}")
-        return {judge: JudgeRecord(**record) for judge, record in records.items() if record}
 
-    def _check_unique(self, rows: pl.DataFrame) -> None:
-        key = rows.select(*ENTRANT, "item_id", "ranked", pl.col("sample").fill_null(0))
-        if key.n_unique() == key.height:
-            return
-        again = key.with_row_index("row").filter(~pl.struct(key.columns).is_first_distinct()).row(0, named=True)
-        same = pl.all_horizontal(pl.col(name) == again[name] for name in key.columns)
-        first = key.with_row_index("row").filter(same).item(0, "row")
-        item, model = again["item_id"], again["model"]
-        second, first_location = self._location(again["row"]), self._location(first)
-        raise DataError(f"{second}: item {item!r} of model {model!r} stands already in {first_location}")
+def _location(rows: pl.DataFrame, number: int) -> RowLocation:
+    return RowLocation(rows["file"][number], rows["line"][number])
+
+
+def _recorded(rows: pl.DataFrame, judges: Sequence[str]) -> dict[str, JudgeRecord]:
+    """Read the judges' records from the rows, which must agree. Judges without a record are left out."""
+    records: dict[str, dict[str, str]] = {judge: {} for judge in judges}
+    for judge, name, column in record_columns_of(judges):
+        values = rows[column].drop_nulls().unique(maintain_order=True).to_list() if column in rows.columns else []
+        if len(values) > 1:
+            location = _location(rows, rows[column].index_of(values[1]) or 0)
+            raise DataError(
+                f"{location}: column {column!r} is not what it is in rows before; one gold set has one jury"
+            )
+        if len(values):
+            location = _location(rows, rows[column].is_not_null().arg_max() or 0)
+            records[judge][name] = recorded_value(name, values[0], f"{location}: column {column!r}")
+    return {judge: JudgeRecord(**record) for judge, record in records.items() if record}
+
+
+def _check_unique(rows: pl.DataFrame) -> None:
+    key = rows.select(*ENTRANT, "item_id", pl.col("ranked").fill_null(value=True), pl.col("sample").fill_null(0))
+    if key.n_unique() == key.height:
+        return
+    again = key.select(pl.struct(pl.all()).is_first_distinct().arg_min()).item()
+    same = pl.all_horizontal(pl.col(name) == value for name, value in key.row(again, named=True).items())
+    first = key.select(same.arg_max()).item()
+    item, model = key["item_id"][again], key["model"][again]
+    raise DataError(
+        f"{_location(rows, again)}: item {item!r} of model {model!r} stands already in {_location(rows, first)}"
+    )
 
 
 def _both(answer: str, justification: str, both: str) -> pl.Expr:

@@ -1,4 +1,7 @@
-"""How good the judges are: each against people, the jury as a whole, and what it gets wrong."""
+"""How good the judges are: each against people, the jury as a whole, what it gets wrong, and to whom it is lenient.
+
+Fractions throughout; leniency is verdict minus label, so +0.02 is two points too kind.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +16,40 @@ from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
-from layton_batch.stats.distributions import exact_sign_test
+from layton_batch.stats.distributions import exact_sign_test, jeffreys_interval, two_sided_t_quantile
 from layton_batch.stats.joint import detectable
-from layton_batch.stats.judges import (
-    BinCalibration,
-    JudgeReport,
-    JuryReport,
-    Leniency,
-    calibration,
-    judge_reports,
-    jury_errors,
-    jury_leniency,
-    jury_report,
-    leniency_by_group,
-)
-from layton_batch.stats.raters import Agreement, agreement
-from layton_batch.stats.strata import Ints
+from layton_batch.stats.raters import Agreement, agreement, cohen_kappa
 
 DRIFT_LEVEL = 0.1
 """The p-value up to which a board says that its judges drifted."""
+LEAST_ITEMS = 5
+"""Labelled items behind an interval of a jury's leniency."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReport:
+    """One judge against people on `labels` answers: the four counts, accuracy with Jeffreys' interval, Cohen's kappa.
+
+    None where a quantity is undefined: no labels at all, or none of one kind for a sensitivity or specificity.
+    """
+
+    labels: int
+    true_positives: int
+    true_negatives: int
+    false_positives: int
+    false_negatives: int
+    accuracy: float | None
+    lower: float | None
+    upper: float | None
+    kappa: float | None
+    sensitivity: float | None
+    specificity: float | None
+    leniency: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyLeniency:
-    """Verdict minus human label (mean, a fraction) over ``labels`` answers of one family's models."""
+    """Verdict minus human label (mean) over ``labels`` answers of one family's models."""
 
     family: str
     labels: int
@@ -46,7 +59,7 @@ class FamilyLeniency:
 
 @dataclass(frozen=True, slots=True)
 class JuryFamilyLeniency:
-    """Vote of the jury minus human label (mean, a fraction) over ``labels`` answers of one family's models.
+    """Vote of the jury minus human label (mean) over ``labels`` answers of one family's models.
 
     ``half_width``: of an interval that holds for all families at once; None where labels are too few for one.
     """
@@ -59,11 +72,36 @@ class JuryFamilyLeniency:
 
 @dataclass(frozen=True, slots=True)
 class JudgeFinding:
-    """One judge; everything is in fractions."""
+    """One judge, also by the family of the models that it judged."""
 
     judge: str
     report: JudgeReport
     by_family: tuple[FamilyLeniency, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JuryReport:
+    """The jury's vote against people: majority accuracy and kappa, and `bias`, the mean vote minus the mean label.
+
+    A majority is more than half; an even split is no majority and counts as no.
+    """
+
+    labels: int
+    majority_accuracy: float | None
+    majority_kappa: float | None
+    bias: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BinCalibration:
+    """Labels and positives among answers of one vote, and Jeffreys' interval for their rate."""
+
+    yes: int
+    total: int
+    labels: int
+    positives: int
+    lower: float
+    upper: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +126,8 @@ class JudgeDrift:
 
 @dataclass(frozen=True, slots=True)
 class JuryMistake:
-    """A prediction whose majority a person contradicts; ``wrong_judges`` voted with the majority."""
+    """A prediction whose majority a person contradicts; ``wrong_judges`` voted with the majority; ``contested``: the
+    jury was split."""
 
     item_id: str
     model: str
@@ -122,27 +161,6 @@ class Diagnosis:
     jury_by_family: tuple[JuryFamilyLeniency, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Arrays:
-    """Verdicts [R, J] and people's words [R]: 1, 0, -1 for none; row r is row r of ``answers``."""
-
-    answers: pl.DataFrame
-    judges: tuple[str, ...]
-    families: tuple[str, ...]
-    verdicts: Ints
-    human: Ints
-    family: Ints
-    item: Ints
-
-    @property
-    def yes(self) -> Ints:
-        return np.asarray((self.verdicts == 1).sum(axis=1), dtype=np.int64)
-
-    @property
-    def total(self) -> Ints:
-        return np.asarray((self.verdicts >= 0).sum(axis=1), dtype=np.int64)
-
-
 def diagnose(
     judged: pl.DataFrame,
     votes: pl.DataFrame,
@@ -153,21 +171,24 @@ def diagnose(
     """Examine every judge that gave a verdict. ``judged``: the frame of verdicts; ``drift``: of judges that were asked
     once more about labelled answers, else it is what verdicts tell that were recorded before."""
     answers = judged.sort(PREDICTION, maintain_order=True).with_row_index("row")
-    verdicts = answers.select("row", "human", "verdicts").explode("verdicts").unnest("verdicts").drop_nulls("verdict")
-    arrays = _arrays(answers, verdicts)
-    counted = None if votes.is_empty() else count_votes(votes, labels)
-    law = None if counted is None else VotePosterior(counted, rules)
+    verdicts = answers.select("row", "human", "family", "verdicts").explode("verdicts").unnest("verdicts")
+    verdicts = verdicts.drop_nulls("verdict")
+    counts = verdicts.group_by("row").agg(yes=pl.col("verdict").sum().cast(pl.Int64), total=pl.len().cast(pl.Int64))
+    answers = answers.join(counts, on="row", how="left", maintain_order="left")
+    answers = answers.with_columns(pl.col("yes", "total").fill_null(0))
+    labelled = answers.drop_nulls("human")
+    law = None if votes.is_empty() or labels.is_empty() else VotePosterior(count_votes(votes, labels), rules)
     return Diagnosis(
         metric=rules.metric,
         level=rules.level,
-        judges=_judges(arrays, rules),
-        jury=jury_report(arrays.yes, arrays.total, arrays.human),
-        agreement=agreement(arrays.yes, arrays.total),
-        bins=calibration(arrays.yes, arrays.total, arrays.human, level=rules.level),
-        mistakes=_mistakes(arrays),
-        ability_slope=law.slope if law and labels.height else None,
+        judges=tuple(_finding(judge, verdicts, rules.level) for judge in sorted(verdicts["judge"].unique())),
+        jury=_jury_report(labelled.filter(pl.col("total") > 0)),
+        agreement=agreement(answers["yes"].to_numpy(), answers["total"].to_numpy()),
+        bins=_calibration(labelled, rules.level),
+        mistakes=_mistakes(labelled),
+        ability_slope=law.slope if law else None,
         drift=tuple(drift) or tuple(drift_of(verdicts.drop_nulls("recorded"), rules.level)),
-        jury_by_family=tuple(_jury_by_family(arrays, rules.level)),
+        jury_by_family=tuple(_jury_by_family(labelled.filter(pl.col("total") > 0), rules.level)),
     )
 
 
@@ -206,58 +227,105 @@ def is_drift(drift: Sequence[JudgeDrift]) -> bool:
     return 2 * min(exact_sign_test(more, fewer), exact_sign_test(better, worse)) <= DRIFT_LEVEL
 
 
-def _arrays(answers: pl.DataFrame, verdicts: pl.DataFrame) -> _Arrays:
-    judges, families = (sorted(names.unique()) for names in (verdicts["judge"], answers["family"]))
-    items = answers["item_id"].unique().sort()
-    given = np.full((answers.height, len(judges)), -1, dtype=np.int64)
-    given[verdicts["row"], _codes(verdicts["judge"], judges)] = verdicts["verdict"].cast(pl.Int64)
-    return _Arrays(
-        answers=answers,
-        judges=tuple(judges),
-        families=tuple(families),
-        verdicts=given,
-        human=answers["human"].cast(pl.Int64).fill_null(-1).to_numpy(),
-        family=_codes(answers["family"], families),
-        item=_codes(answers["item_id"], items),
+def _finding(judge: str, verdicts: pl.DataFrame, level: float) -> JudgeFinding:
+    given = verdicts.filter(judge=judge).drop_nulls("human")
+    verdict, label = (given[name].cast(pl.Int64).to_numpy() for name in ("verdict", "human"))
+    tp, fp = int((verdict * label).sum()), int((verdict * (1 - label)).sum())
+    fn, tn = int(((1 - verdict) * label).sum()), int(((1 - verdict) * (1 - label)).sum())
+    lower, upper = jeffreys_interval(tp + tn, given.height, level)
+    report = JudgeReport(
+        labels=given.height,
+        true_positives=tp,
+        true_negatives=tn,
+        false_positives=fp,
+        false_negatives=fn,
+        accuracy=_ratio(tp + tn, given.height),
+        lower=lower if given.height else None,
+        upper=upper if given.height else None,
+        kappa=cohen_kappa(verdict, label),
+        sensitivity=_ratio(tp, tp + fn),
+        specificity=_ratio(tn, tn + fp),
+        leniency=_ratio(fp - fn, given.height),
+    )
+    by_family = given.select("family", gap=pl.col("verdict").cast(pl.Float64) - pl.col("human").cast(pl.Float64))
+    return JudgeFinding(judge, report, tuple(_leniency_by_family(by_family)))
+
+
+def _ratio(part: float, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _leniency_by_family(gaps: pl.DataFrame) -> Iterator[FamilyLeniency]:
+    """Yield the leniency towards each family; equal gaps count as if one of them differed by 1."""
+    for (family,), part in gaps.sort("family", maintain_order=True).group_by("family", maintain_order=True):
+        gap, error = part["gap"].to_numpy(), None
+        if len(gap) > 1:
+            root = math.sqrt(len(gap))
+            error = (float(gap.std(ddof=1)) or 1 / root) / root
+        yield FamilyLeniency(str(family), len(gap), float(gap.mean()), error)
+
+
+def _jury_report(labelled: pl.DataFrame) -> JuryReport:
+    """Compare the votes of answers with a verdict and a label."""
+    if labelled.is_empty():
+        return JuryReport(0, None, None, None)
+    yes, total, label = (labelled[name].cast(pl.Int64).to_numpy() for name in ("yes", "total", "human"))
+    majority = (2 * yes > total).astype(np.int64)
+    return JuryReport(
+        labels=len(label),
+        majority_accuracy=float((majority == label).mean()),
+        majority_kappa=cohen_kappa(majority, label),
+        bias=float((yes / total - label).mean()),
     )
 
 
-def _codes(names: pl.Series, order: Sequence[str] | pl.Series) -> Ints:
-    return names.cast(pl.Enum(order)).to_physical().cast(pl.Int64).to_numpy()
+def _calibration(labelled: pl.DataFrame, level: float) -> tuple[BinCalibration, ...]:
+    """Return the rate of positive labels at every vote that has one, by rising share and then by verdicts: one judge's
+    yes is not three judges'. (0, 0), no verdict, comes last."""
+    share = pl.when(pl.col("total") > 0).then(pl.col("yes") / pl.col("total")).otherwise(2.0)
+    votes = labelled.group_by("yes", "total").agg(labels=pl.len(), positives=pl.col("human").sum())
+    bins = []
+    for yes, total, count, positives in votes.sort(share, "total").iter_rows():
+        lower, upper = jeffreys_interval(positives, count, level)
+        bins.append(BinCalibration(yes, total, count, positives, lower, upper))
+    return tuple(bins)
 
 
-def _judges(arrays: _Arrays, rules: ScoringRules) -> tuple[JudgeFinding, ...]:
-    reports = judge_reports(arrays.verdicts, arrays.human, level=rules.level)
-    groups = leniency_by_group(arrays.verdicts, arrays.human, arrays.family)
+def _mistakes(labelled: pl.DataFrame) -> tuple[JuryMistake, ...]:
+    """Return every labelled answer that the majority gets wrong, the unanimous ones (the worrying kind) first."""
+    is_contested = (pl.col("yes") > 0) & (pl.col("yes") < pl.col("total"))
+    wrong = labelled.filter(pl.col("total") > 0, (2 * pl.col("yes") > pl.col("total")) != pl.col("human"))
+    wrong = wrong.with_columns(contested=is_contested).sort("contested", "row", maintain_order=True)
     return tuple(
-        JudgeFinding(
-            judge=name,
-            report=reports[i],
-            by_family=tuple(_family_leniency(arrays, estimate) for estimate in groups if estimate.judge == i),
+        JuryMistake(
+            **{name: row[name] for name in ("item_id", "model", "provider", "n_hints", "yes", "total")},
+            human=row["human"],
+            contested=row["contested"],
+            wrong_judges=tuple(
+                sorted(
+                    given["judge"]
+                    for given in row["verdicts"]
+                    if given["verdict"] is not None and given["verdict"] != row["human"]
+                )
+            ),
         )
-        for i, name in enumerate(arrays.judges)
+        for row in wrong.iter_rows(named=True)
     )
 
 
-def _family_leniency(arrays: _Arrays, leniency: Leniency) -> FamilyLeniency:
-    return FamilyLeniency(arrays.families[leniency.group], leniency.count, leniency.mean, leniency.standard_error)
+def _jury_by_family(labelled: pl.DataFrame, level: float) -> Iterator[JuryFamilyLeniency]:
+    """Yield vote minus label for every family with labelled votes.
 
-
-def _jury_by_family(arrays: _Arrays, level: float) -> Iterator[JuryFamilyLeniency]:
-    groups = jury_leniency(arrays.yes, arrays.total, arrays.human, arrays.family, arrays.item, level=level)
-    for group in groups:
-        yield JuryFamilyLeniency(arrays.families[group.group], group.count, group.mean, group.half_width)
-
-
-def _mistakes(arrays: _Arrays) -> tuple[JuryMistake, ...]:
-    mistakes = []
-    for error in jury_errors(arrays.yes, arrays.total, arrays.human):
-        model, provider, n_hints, item_id, *_ = arrays.answers.select(PREDICTION).row(error.row)
-        given = zip(arrays.judges, arrays.verdicts[error.row].tolist(), strict=True)
-        wrong = tuple(name for name, verdict in given if verdict not in (-1, error.label))
-        mistakes.append(
-            JuryMistake(
-                item_id, model, provider, n_hints, error.yes, error.total, bool(error.label), error.contested, wrong
-            )
-        )
-    return tuple(mistakes)
+    Answers to one item stand or fall together, so an error is one over items.
+    """
+    gap = pl.col("yes") / pl.col("total") - pl.col("human").cast(pl.Int64)
+    answers = labelled.select("family", "item_id", gap=gap).sort("family", maintain_order=True)
+    each = 1 - (1 - level) / max(answers["family"].n_unique(), 1)
+    for (family,), part in answers.group_by("family", maintain_order=True):
+        gaps = part["gap"].to_numpy()
+        _, place = np.unique(part["item_id"].to_numpy(), return_inverse=True)
+        sums, half = np.bincount(place, weights=gaps - gaps.mean()), None
+        if len(sums) >= LEAST_ITEMS:
+            spread = math.sqrt(float(sums @ sums) * len(sums) / (len(sums) - 1)) or 1.0  # as if one of them differed
+            half = two_sided_t_quantile(each, len(sums) - 1) * spread / len(gaps)
+        yield JuryFamilyLeniency(str(family), len(gaps), float(gaps.mean()), half)

@@ -9,34 +9,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import ManifestError
 from layton_batch.scoring.counting import CountedVotes, count_votes
 from layton_batch.scoring.evidence import ENTRANT, LABELS, Entrant
 from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.rules import ScoringRules
+from layton_batch.stats.counts import FloatArray, IntArray
 from layton_batch.stats.distributions import two_sided_quantile
-from layton_batch.stats.planning import (
-    AS_SHORT,
-    LabelPlan,
-    ScoreVariance,
-    balanced_rows,
-    expected_variance,
-    plan_budget,
-    plan_labels,
-    rows_to_label,
-)
-from layton_batch.stats.posterior import Posterior
-from layton_batch.stats.strata import FloatArray, IntArray
+from layton_batch.stats.hierarchical_scores import ModelScore
+from layton_batch.stats.planning import balanced_rows, best_labels, expected_variance, share_labels
 from layton_batch.text import plural
 
-DESIGNS = ("contested", "balanced")
-MAX_BALANCED = 20_000  # rows whose order is worked out one by one
+AS_SHORT = 1.05
+"""An interval counts as being as short as labels can make it where it is at most so many times as long as that."""
 _WHOLE_SCALE = 0.5  # half of the scale: where nothing is known the approximation is wider
 
 
@@ -45,14 +36,10 @@ class LabelTarget:
     """Goal of a label plan: a ``half_width`` (fraction) for every model, or a number of ``labels``; not both.
 
     The half width is that of the interval for new items; with ``this_set``, of the interval for these items.
-
-    ``design``: ``contested`` asks where the outcome is least certain; ``balanced`` spreads labels evenly over
-    providers, models and items, without regard to votes, as the layton-eval paper does.
     """
 
     half_width: float | None = None
     labels: int | None = None
-    design: str = DESIGNS[0]
     this_set: bool = False
 
     def check(self) -> None:
@@ -63,8 +50,6 @@ class LabelTarget:
             raise ManifestError(f"--half-width {100 * self.half_width:g}: points from 0 to below 100, such as 1.0")
         if self.labels is not None and self.labels < 0:
             raise ManifestError(f"--labels {self.labels}: 0 or more")
-        if self.design not in DESIGNS:
-            raise ManifestError(f"--design {self.design!r}: must be one of {', '.join(DESIGNS)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +83,6 @@ class LabellingPlan:
     what half widths are of, ``new items`` or ``this set``; ``half_width``: the one aimed at, in points.
     """
 
-    design: str
     target: str
     level: float
     half_width: float | None
@@ -119,9 +103,8 @@ def plan_next(
         names = pl.DataFrame(models, schema={name: votes.schema[name] for name in ENTRANT})
         votes = votes.join(names, on=ENTRANT, how="semi")
     board = _BoardNow.of(votes, labels, rules, this_set=aim.this_set)
-    rows = _balanced(board, aim) if aim.design == "balanced" else _contested(board, aim)
+    rows = _contested(board, aim)
     return LabellingPlan(
-        design=aim.design,
         target=THIS_SET if aim.this_set else NEW_ITEMS,
         level=rules.level,
         half_width=None if aim.half_width is None else 100 * aim.half_width,
@@ -132,54 +115,73 @@ def plan_next(
 
 @dataclass(frozen=True, eq=False)
 class _BoardNow:
-    """A board as it is now: what plans start from."""
+    """A board as it is now. `alpha`, `beta` [K, B]: posterior of each model's rates. The variance of a score is `fixed`
+    + `scale` times that of the score on these items [K]; labels take away the second part alone."""
 
     counted: CountedVotes
     rules: ScoringRules
-    post: Posterior
-    spread: ScoreVariance
+    alpha: FloatArray
+    beta: FloatArray
+    fixed: FloatArray
+    scale: FloatArray
 
     @classmethod
     def of(cls, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *, this_set: bool) -> _BoardNow:
         counted = count_votes(votes, labels)
-        law = VotePosterior(counted, rules)
-        post, models = law.posterior, len(counted.entrants)
-        spread = ScoreVariance.on_these_items(models) if this_set else _on_new_items(law, labels, post)
-        return cls(counted, rules, post, spread)
+        counts, law = counted.counts, VotePosterior(counted, rules)
+        alpha, beta = law.rates
+        if this_set:
+            return cls(counted, rules, alpha, beta, np.zeros(counts.models), np.ones(counts.models))
+        here, now = expected_variance(counts, alpha, beta), _variance_on_new(law.scores(), rules)
+        all_labelled = count_votes(counted.votes, pl.concat([labels, _expected_labels(counted, alpha, beta)]))
+        fixed = np.minimum(_variance_on_new(VotePosterior(all_labelled, rules).scores(), rules), now)
+        return cls(counted, rules, alpha, beta, fixed, (now - fixed) / np.maximum(here, 1e-12))
 
     def half_widths(self, rows: IntArray) -> FloatArray:
         """[K] expected half widths (fractions) once ``rows`` are labelled."""
-        strata = self.counted.strata
-        more = np.zeros_like(strata.n)
-        np.add.at(more, (self.counted.target.model[rows], strata.row_bin[rows]), 1)
-        variance = self.spread.variance(expected_variance(strata, self.post, more))
+        counts = self.counted.counts
+        more = np.zeros_like(counts.n)
+        np.add.at(more, (counts.predictions.model[rows], counts.row_bin[rows]), 1)
+        here = np.maximum(expected_variance(counts, self.alpha, self.beta, more), 0.0)
+        return self._half_width(self.fixed + self.scale * here)
+
+    def goals(self, half_width: float) -> FloatArray:
+        """[K] the half width (fraction); where no label reaches it, the one that counts as short as labels can give."""
+        return np.maximum(half_width, AS_SHORT * self.least)
+
+    @property
+    def least(self) -> FloatArray:
+        """[K] half widths (fractions) that no number of labels makes shorter."""
+        return self._half_width(self.fixed)
+
+    @property
+    def free(self) -> IntArray:
+        """Rows that have no label and may have one."""
+        return np.flatnonzero((self.counted.counts.row_label < 0) & (self.counted.counts.row_bin >= 0))
+
+    def best(self, model: int) -> tuple[IntArray, FloatArray]:
+        """All unlabelled rows [N] of a model, the best label first, and half widths [N + 1] after 0..N of them."""
+        rows, here = best_labels(self.counted.counts, self.alpha, self.beta, model, seed=self.rules.seed)
+        return rows, self._half_width(self.fixed[model] + self.scale[model] * here)
+
+    def _half_width(self, variance: FloatArray) -> FloatArray:
         return np.asarray(two_sided_quantile(self.rules.level) * np.sqrt(variance))
 
 
-def _on_new_items(law: VotePosterior, labels: pl.DataFrame, post: Posterior) -> ScoreVariance:
-    """The spread of scores on new items."""
-    counted = law.counted
-    here = expected_variance(counted.strata, post)
-    labelled = count_votes(counted.votes, pl.concat([labels, _expected_labels(counted, post)]))
-    least = _variance_on_new(VotePosterior(labelled, law.rules))
-    return ScoreVariance.between(_variance_on_new(law), least, here)
-
-
-def _variance_on_new(law: VotePosterior) -> FloatArray:
+def _variance_on_new(scores: Sequence[ModelScore], rules: ScoringRules) -> FloatArray:
     """[K] variance of each score on new items, of which the board shows the interval."""
-    z = two_sided_quantile(law.rules.level)
-    ends = [(scores.new_lower or 0.0, scores.new_upper or 0.0) for scores in law.scores()]
-    return np.array([((upper - lower) / (2 * z)) ** 2 for lower, upper in ends])
+    ends = np.array([[score.new_lower, score.new_upper] for score in scores]).reshape(-1, 2)
+    return np.asarray(((ends[:, 1] - ends[:, 0]) / (2 * two_sided_quantile(rules.level))) ** 2)
 
 
-def _expected_labels(counted: CountedVotes, post: Posterior) -> pl.DataFrame:
+def _expected_labels(counted: CountedVotes, alpha: FloatArray, beta: FloatArray) -> pl.DataFrame:
     """A label on every answer that has none: at each vote of a model as many of them yes as are expected."""
-    strata, words = counted.strata, []
-    rate = post.alpha / (post.alpha + post.beta)
-    seen = np.zeros(strata.n.shape, dtype=np.int64)
-    rows = np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0))
+    counts, words = counted.counts, []
+    rate = alpha / (alpha + beta)
+    seen = np.zeros(counts.n.shape, dtype=np.int64)
+    rows = np.flatnonzero((counts.row_bin >= 0) & (counts.row_label < 0))
     for row in rows.tolist():
-        at = int(counted.target.model[row]), int(strata.row_bin[row])
+        at = int(counts.predictions.model[row]), int(counts.row_bin[row])
         seen[at] += 1
         words.append(math.floor(seen[at] * rate[at] + 0.5) > math.floor((seen[at] - 1) * rate[at] + 0.5))
     return counted.votes[rows].with_columns(correct=pl.Series(words, dtype=pl.Boolean)).select(*LABELS)
@@ -187,54 +189,31 @@ def _expected_labels(counted: CountedVotes, post: Posterior) -> pl.DataFrame:
 
 def _contested(board: _BoardNow, aim: LabelTarget) -> IntArray:
     """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them."""
-    counted, rules, post = board.counted, board.rules, board.post
-    models, spread = range(len(counted.entrants)), board.spread
+    best = [board.best(model) for model in range(board.counted.counts.models)]
     if aim.labels is not None:
-        plans: Sequence[LabelPlan] = plan_budget(
-            counted.strata, aim.labels, models, level=rules.level, post=post, spread=spread
-        )
+        counts = share_labels([widths for _, widths in best], aim.labels)
     else:
-        plans = [
-            plan_labels(counted.strata, model, aim.half_width or 0.0, level=rules.level, post=post, spread=spread)
-            for model in models
-        ]
-    plans = sorted(plans, key=lambda plan: (-plan.count, plan.model))
-    queues = [rows_to_label(counted.strata, counted.target, plan, seed=rules.seed, post=post) for plan in plans]
+        goals = board.goals(aim.half_width or 0.0)
+        counts = [_first_within(widths, goal) for (_, widths), goal in zip(best, goals.tolist(), strict=True)]
+    needed = sorted(range(len(best)), key=lambda model: (-counts[model], model))
+    queues = [best[model][0][: counts[model]] for model in needed]
     turns = [(place / len(rows), at, int(row)) for at, rows in enumerate(queues) for place, row in enumerate(rows)]
     return np.array([row for _, _, row in sorted(turns)], dtype=np.int64)
 
 
-def _balanced(board: _BoardNow, aim: LabelTarget) -> IntArray:
-    """The rows of the balanced order up to the number asked for, or to where every model is within the half width."""
-    strata = board.counted.strata
-    free = int(((strata.row_label < 0) & (strata.row_bin >= 0)).sum())
-    if aim.labels is None and free > MAX_BALANCED:
-        raise DataError(f"{free} predictions are unlabelled: with --design balanced give --labels N instead")
-    order = balanced_rows(
-        strata, board.counted.target, free if aim.labels is None else aim.labels, seed=board.rules.seed
-    )
-    if aim.half_width is None:
-        return order
-    return _first_enough(board, order, board.spread.goals(aim.half_width, board.rules.level))
-
-
-def _first_enough(board: _BoardNow, order: IntArray, goals: FloatArray) -> IntArray:
-    """The first rows of the order with which every model's half width is within its goal [K] (fractions)."""
-    low, high = 0, len(order)
-    while low < high:  # more labels never widen in expectation
-        middle = (low + high) // 2
-        enough = bool((board.half_widths(order[:middle]) <= goals + 1e-9).all())
-        low, high = (low, middle) if enough else (middle + 1, high)
-    return order[:low]
+def _first_within(falling: FloatArray, goal: float) -> int:
+    """Index of the first entry of a falling sequence that is within the goal; the last one is, up to rounding."""
+    within = falling <= goal + 1e-12
+    within[-1] = True
+    return int(np.argmax(within))
 
 
 def _model_plans(board: _BoardNow, rows: IntArray) -> tuple[ModelPlan, ...]:
     counted = board.counted
     now, then = (board.half_widths(part) for part in (np.zeros(0, dtype=np.int64), rows))
-    least = board.spread.least_half_widths(board.rules.level)
-    now, then, least = (np.minimum(widths, _WHOLE_SCALE) for widths in (now, then, least))
-    count = np.bincount(counted.target.model[rows], minlength=len(counted.entrants))
-    unlabelled = counted.strata.n.sum(axis=1) - counted.strata.own_labels.sum(axis=1)
+    now, then, least = (np.minimum(widths, _WHOLE_SCALE) for widths in (now, then, board.least))
+    count = np.bincount(counted.counts.predictions.model[rows], minlength=len(counted.entrants))
+    unlabelled = (counted.counts.n - counted.counts.own_labels).sum(axis=1)
     plans = []
     for i in sorted(range(len(now)), key=lambda i: (-count[i], -now[i], i)):
         entrant = counted.entrants[i]
@@ -264,41 +243,34 @@ class ExpectedIntervals:
 
 @dataclass(frozen=True, slots=True)
 class LabelForecast:
-    """The predictions to label next, and what that buys. ``gains``: after some numbers of labels, the first of them 0;
-    ``enough``: after as many as make every model's interval about as short as labels can."""
+    """The predictions to label next, and what labels buy: intervals ``now``, and after as many labels as are
+    ``enough`` to make every model's interval about as short as labels can."""
 
     queue: tuple[LabelRequest, ...]
     unlabelled: int
-    gains: tuple[ExpectedIntervals, ...]
+    now: ExpectedIntervals
     enough: ExpectedIntervals
 
 
 def outlook(
-    votes: pl.DataFrame,
-    labels: pl.DataFrame,
-    rules: ScoringRules,
-    design: str = DESIGNS[0],
-    *,
-    steps: Sequence[int] = (),
-    length: int = 100,
+    votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, design: str = "contested", *, length: int = 100
 ) -> LabelForecast:
-    """Return what ``length`` more labels are best spent on, and the intervals for new items after each of ``steps``.
+    """Return what ``length`` more labels are best spent on, and what labels do for the intervals for new items.
 
-    The balanced order is that of all predictions, so that it goes on where it was when some of them are labelled.
+    ``design``: ``contested`` asks where the outcome is least certain. ``balanced`` spreads labels evenly over makers,
+    models and items, as the layton-eval paper does; its order is that of all predictions, so that it goes on where it
+    was when some of them are labelled.
     """
     board = _BoardNow.of(votes, labels, rules, this_set=False)
-    strata = board.counted.strata
-    free = np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0))
-    steps = sorted({min(step, len(free)) for step in steps})
+    counts, free = board.counted.counts, board.free
     if design == "balanced":
-        order = _balanced_queue(board.counted, free, max(length, *steps, 0), rules)
-        orders = [order[:step] for step in steps]
+        everything = np.flatnonzero(counts.row_bin >= 0)
+        order = balanced_rows(counts, everything, len(everything) - len(free) + length, seed=rules.seed)
+        order = order[np.isin(order, free)]
     else:
         order = _contested(board, LabelTarget(labels=min(length, len(free))))
-        orders = [_contested(board, LabelTarget(labels=step)) for step in steps]
-    gains = tuple(_gain(board, rows) for rows in (order[:0], *orders))
     enough = _gain(board, _contested(board, LabelTarget(half_width=0.0)))
-    return LabelForecast(_asks(board.counted, order[:length]), len(free), gains, enough)
+    return LabelForecast(_asks(board.counted, order[:length]), len(free), _gain(board, order[:0]), enough)
 
 
 def _gain(board: _BoardNow, rows: IntArray) -> ExpectedIntervals:
@@ -319,12 +291,3 @@ def label_need_text(labels: int, now: float | None, then: float, run: str) -> st
         return f"{limit}; {number} would help a little: {command}"
     gain = f"{number} would bring the intervals for new items from ±{now:.1f} to ±{then:.1f} on average"
     return f"{gain}, and only more items make them shorter: {command}"
-
-
-def _balanced_queue(counted: CountedVotes, free: IntArray, length: int, rules: ScoringRules) -> IntArray:
-    """The first free rows of the balanced order of all rows."""
-    strata = counted.strata
-    unlabelled = replace(strata, row_label=np.full_like(strata.row_label, -1))
-    taken = int((strata.row_bin >= 0).sum()) - len(free)
-    order = balanced_rows(unlabelled, counted.target, length + taken, seed=rules.seed)
-    return order[np.isin(order, free)]

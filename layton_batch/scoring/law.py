@@ -10,28 +10,14 @@ from functools import cached_property
 from layton_batch.scoring.counting import CountedVotes
 from layton_batch.scoring.evidence import ItemScores, mark_matrix, span_of, strata_of
 from layton_batch.scoring.rules import ScoringRules
+from layton_batch.stats.counts import FloatArray
 from layton_batch.stats.hierarchical import Fit, fit
-from layton_batch.stats.hierarchical_scores import collapsed, hierarchical_scores, slope_interval
-from layton_batch.stats.joint import (
-    DRAWS,
-    GradeScores,
-    JointDraws,
-    large_strata,
-    mark_draws,
-    mark_scores,
-)
-from layton_batch.stats.label_table import label_table
-from layton_batch.stats.posterior import ModelScore, Posterior
+from layton_batch.stats.hierarchical_scores import ModelScore, collapsed, hierarchical_scores, slope_interval
+from layton_batch.stats.joint import DRAWS, GradeScores, large_strata, mark_draws, mark_scores
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 
 STREAM = 0
 """What joint draws start from: ranges that moved with a seed would say more about the seed than about the models."""
-_LEAST_DRAWS, _CELLS = 400, 3_000_000
-
-
-def drawn(models: int) -> int:
-    """Return the number of joint draws for a board of ``models`` entrants. Up to 1,000 entrants get all draws."""
-    return min(DRAWS, max(_LEAST_DRAWS, _CELLS // max(models, 1)))
 
 
 class VotePosterior:
@@ -42,12 +28,9 @@ class VotePosterior:
 
     @cached_property
     def _fit(self) -> Fit:
-        counted = self.counted
-        table = label_table(counted.target, counted.gold, counted.strata)
         rules = self.rules
         return fit(
-            table,
-            len(counted.entrants),
+            self.counted.counts,
             other_jury=rules.other_jury,
             label_error=rules.label_error,
             in_turn=rules.in_turn,
@@ -55,19 +38,18 @@ class VotePosterior:
         )
 
     def scores(self) -> tuple[ModelScore, ...]:
-        return hierarchical_scores(self.counted.strata, self._fit, level=self.rules.level)
+        return hierarchical_scores(self._fit, level=self.rules.level)
 
-    def draws(self) -> tuple[JointDraws, JointDraws]:
-        """On these items and on new ones."""
-        counted = self.counted
-        rates = rate_draws(self._fit, seed=STREAM, draws=drawn(len(counted.entrants)))
-        here = draws_on_these(counted.strata, rates, seed=STREAM)
-        return here, draws_on_new(counted.strata, counted.target, rates, seed=STREAM)
+    def draws(self) -> tuple[FloatArray, FloatArray]:
+        """[T, K] on these items and on new ones."""
+        counts = self.counted.counts
+        rates = rate_draws(self._fit, seed=STREAM, draws=DRAWS)
+        return draws_on_these(counts, rates, seed=STREAM), draws_on_new(counts, rates, seed=STREAM)
 
     @cached_property
-    def posterior(self) -> Posterior:
-        """The posterior of every model's rates by vote, for plans."""
-        return collapsed(self.counted.strata, self._fit)
+    def rates(self) -> tuple[FloatArray, FloatArray]:
+        """[K, B] alpha and beta of the posterior of every model's rates by vote, for plans."""
+        return collapsed(self._fit)
 
     @property
     def slope(self) -> tuple[float, float, float]:
@@ -77,10 +59,10 @@ class VotePosterior:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradePosterior:
-    """``draws``: of the mean marks on new items, to compare models by; ``scores``: with their intervals. Both in the
-    order of the sheets."""
+    """``draws`` [T, K] of the mean marks on new items, to compare models by; ``scores`` with their intervals. Both are
+    in the order of the sheets."""
 
-    draws: JointDraws
+    draws: FloatArray
     scores: GradeScores
 
 
@@ -88,5 +70,5 @@ def mark_law(sheets: Sequence[ItemScores], level: float = 0.95) -> GradePosterio
     """Compute the law of a board graded by rule. Raises DataError for marks that are not numbers."""
     marks, span, names = mark_matrix(sheets), span_of(sheets), strata_of(sheets)
     strata = large_strata(names, marks) if names else None
-    draws = mark_draws(marks, seed=STREAM, draws=drawn(len(sheets)), span=span, strata=strata)
+    draws = mark_draws(marks, seed=STREAM, span=span, strata=strata)
     return GradePosterior(draws.paired, mark_scores(marks, draws.single, level=level, span=span, strata=strata))

@@ -25,6 +25,7 @@ SHORT_JURY = "short_jury"
 OTHER_JURY = "labels_of_another_jury"
 DRIFTED = "judges_drifted"
 OTHER_MODEL = "served_another_model"
+OTHER_JUDGE = "judge_served_another_model"
 OTHER_HINTS = "labels_of_other_hints"
 UNKNOWN_MAKER = "maker_without_labels"
 BORROWED_ONLY = "borrowed_only"
@@ -36,7 +37,6 @@ FLAGS = {
     "empty_gold_bin": "For at least one number of yes votes there is no human label.",
     "no_gold": "There is no human label for this row; its interval says almost nothing.",
     "unjudged": "Some answers have no readable verdict; whether they are correct is unknown.",
-    "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
     "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
     SHORT_JURY: "Some answers were judged by fewer judges than others or than were asked; the same share of fewer "
     "votes says less.",
@@ -45,6 +45,8 @@ FLAGS = {
     DRIFTED: "Judges say otherwise of labelled answers than when people labelled: votes may not mean what the labels "
     "say, and the interval is wider for it.",
     OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
+    OTHER_JUDGE: "Some verdicts came from another model than the judge asked for, says the provider; labels are about "
+    "the votes of the judges asked for.",
     UNKNOWN_MAKER: "No answer of this model's maker has a label: if the judges favour that maker, nothing shows it, "
     "and the interval can miss the truth.",
     BORROWED_ONLY: "None of this row's own answers has a label; all labels are borrowed.",

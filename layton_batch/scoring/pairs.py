@@ -11,7 +11,8 @@ from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.rules import ScoringRules
-from layton_batch.stats.joint import JointDraws, difference
+from layton_batch.stats.counts import FloatArray
+from layton_batch.stats.joint import difference
 
 MOST = 60
 """Entrants: beyond it nothing is compared, for the pairs of a larger board would outweigh its page."""
@@ -54,17 +55,15 @@ def pairs_by_marks(sheets: Sequence[ItemScores], level: float = 0.95) -> list[Pa
     return list(_pairs([sheet.entrant for sheet in sheets], None, mark_law(sheets).draws, level))
 
 
-def _pairs(entrants: Sequence[Entrant], here: JointDraws | None, new: JointDraws, level: float) -> Iterator[Pair]:
-    models = new.models.tolist()
-    for i, first in enumerate(models):
-        for second in models[:i]:
-            entrant, rival = entrants[first], entrants[second]
+def _pairs(entrants: Sequence[Entrant], here: FloatArray | None, new: FloatArray, level: float) -> Iterator[Pair]:
+    for first, entrant in enumerate(entrants):
+        for second, rival in enumerate(entrants[:first]):
             nothing: tuple[None, None, None] = (None, None, None)
             better, lower, upper = nothing if here is None else _gap(here, first, second, level)
             yield Pair(entrant.model, entrant.n_hints, rival.model, rival.n_hints, better, lower, upper,
                        *_gap(new, first, second, level))  # fmt: skip
 
 
-def _gap(draws: JointDraws, first: int, second: int, level: float) -> tuple[float, float, float]:
+def _gap(draws: FloatArray, first: int, second: int, level: float) -> tuple[float, float, float]:
     gap = difference(draws, first, second, level=level)
     return round(gap.better, 4), round(100 * gap.lower, 2), round(100 * gap.upper, 2)

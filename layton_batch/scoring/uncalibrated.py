@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from layton_batch.scoring.evidence import ENTRANT
 from layton_batch.scoring.label_plan import LabelTarget, plan_next
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.text import plural
@@ -18,7 +17,6 @@ CONDITION = (
 )
 AIM_POINTS = 3
 """The half width, in points, for which an uncalibrated board says how many labels it takes."""
-_MOST_PLANNED = 2_000  # models for which labels are planned: each is planned by itself
 
 
 def need(labels: Sequence[int | None]) -> str:
@@ -34,8 +32,6 @@ def need(labels: Sequence[int | None]) -> str:
 
 def labels_needed(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> dict[tuple[object, ...], int]:
     """Return the number of labels for each entrant, as ``label plan --this-set --half-width 3`` says."""
-    if votes.select(ENTRANT).n_unique() > _MOST_PLANNED:
-        return {}
     plan = plan_next(votes, labels, LabelTarget(half_width=AIM_POINTS / 100, this_set=True), rules)
     return {
         (model_plan.model, model_plan.provider, model_plan.n_hints): model_plan.labels for model_plan in plan.models

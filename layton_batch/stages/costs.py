@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial
 
 from layton_batch.batches.batch_file import RequestCosts
-from layton_batch.costs.estimate import CostBounds, PromptSize, TokenBound, output_bound, text_bytes
+from layton_batch.costs.estimate import CostBounds, PromptSize, TokenBound, text_bytes
 from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
 from layton_batch.manifest.form import BudgetTable
 from layton_batch.providers.protocol import Provider

@@ -33,7 +33,7 @@ from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, V
 from layton_batch.scoring.gold import HUMAN, judged_of, labels_of
 from layton_batch.scoring.judge_quality import JudgeDrift, diagnose, drift_of, has_verdicts, is_drift
 from layton_batch.scoring.label_plan import outlook
-from layton_batch.scoring.leaderboard import OTHER_MODEL, stored, with_flag, with_incomplete
+from layton_batch.scoring.leaderboard import OTHER_JUDGE, OTHER_MODEL, stored, with_flag, with_incomplete
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
@@ -156,8 +156,9 @@ def _origin(run: Run, done: Sequence[Job]) -> str:
         *(tables.made_from(run.folder.part("rejudged", job.id)) for job in (*rejudging(run), *anchor_jobs(run))),
     ]
     labels += ["of another jury"] if has_labels_of_another_jury(run) else []
-    served_others = [f"served another model\t{name}" for name in sorted(answered_by_others(run))]
-    return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families, *served_others)
+    warnings = [f"served another model\t{name}" for name in sorted(answered_by_others(run))]
+    warnings += [OTHER_JUDGE] if has_judges_of_another_model(run) else []
+    return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families, *warnings)
 
 
 def _labels_digest(run: Run) -> str | None:
@@ -183,6 +184,7 @@ def board(run: Run, rules: ScoringRules, first: _Evidence | None = None) -> pl.D
         later = range(2, 1 + max(counts.values(), default=1))
         rounds += [_voted(run, rules, evidence(run, rules.metric, number)) for number in later]
         rows = mean_of_rounds(rounds, counts)
+    rows = with_flag(rows, OTHER_JUDGE) if has_judges_of_another_model(run) else rows
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
 
 
@@ -194,6 +196,11 @@ def _voted(run: Run, rules: ScoringRules, round_evidence: _Evidence) -> pl.DataF
 def answered_by_others(run: Run) -> frozenset[str]:
     """The models that are done of whom another model gave some of the answers."""
     return served_others(run, finished_jobs(run))
+
+
+def has_judges_of_another_model(run: Run) -> bool:
+    """Return whether another model than a judge gave some of its verdicts."""
+    return bool(served_others(run, (job for job in run.store.jobs() if job.role is not Role.PREDICT)))
 
 
 def evidence(run: Run, metric: str, number: int = 1) -> _Evidence:
@@ -477,7 +484,7 @@ def _write_pairs(run: Run, board_evidence: _Evidence | None) -> None:
         _write_judges(run, votes, labels, rules)
         pairs = pairs_by_votes(votes, labels, rules) if labels.height else []
         need = outlook(votes, labels, rules, length=0) if 0 < votes.height <= MOST_PLANNED else None
-        now = need.gains[0].mean if need and labels.height else None
+        now = need.now.mean if need and labels.height else None
     rows = []
     if need is not None and need.enough.labels:
         rows = [{"labels": need.enough.labels, "half_width_now": now, "half_width_then": need.enough.mean}]

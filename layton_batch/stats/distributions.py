@@ -12,7 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from layton_batch.stats.strata import FloatArray, IntArray
+from layton_batch.stats.counts import FloatArray, IntArray
 
 # ---- whole numbers -------------------------------------------------------------------------------------------------
 
@@ -186,6 +186,12 @@ def beta_quantile(level: float, a: FloatArray, b: FloatArray) -> FloatArray:
 def beta_interval(level: float, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Lower and upper ends of the equal-tailed intervals of Beta(a, b) that hold `level`, elementwise."""
     return beta_quantile((1 - level) / 2, a, b), beta_quantile((1 + level) / 2, a, b)
+
+
+def jeffreys_interval(positives: int, labels: int, level: float = 0.95) -> tuple[float, float]:
+    """Jeffreys' interval for a rate; its end is 0 or 1 where nothing or everything is positive."""
+    lower, upper = beta_interval(level, np.array([positives + 0.5]), np.array([labels - positives + 0.5]))
+    return 0.0 if positives == 0 else float(lower[0]), 1.0 if positives == labels else float(upper[0])
 
 
 def beta_mixture_quantiles(

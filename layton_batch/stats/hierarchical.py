@@ -30,8 +30,7 @@ from functools import cached_property
 
 import numpy as np
 
-from layton_batch.stats.label_table import LabelTable
-from layton_batch.stats.strata import FloatArray, IntArray
+from layton_batch.stats.counts import Counts, FloatArray, IntArray
 
 STEP, REACH = 0.3, 6.0
 ABILITIES: FloatArray = np.arange(-REACH, REACH + STEP / 2, STEP)
@@ -78,7 +77,7 @@ def _log_sum(logs: FloatArray, axis: int) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameters:
-    """M values of what models share: `odds` [M, B'] log odds a_b, `slope`, `own` and `kindness` (spreads) [M] each."""
+    """M values of what models share: `odds` [M, V] log odds a_b, `slope`, `own` and `kindness` (spreads) [M] each."""
 
     odds: FloatArray
     slope: FloatArray
@@ -94,31 +93,30 @@ class Evidence:
     """The counts of a board and their likelihood; `label_error`: the chance that a label is the opposite of what is
     right; `in_turn`: a third judge is asked only if two differ."""
 
-    table: LabelTable
-    models: int
+    counts: Counts
     label_error: float = 0.0
     in_turn: bool = False
 
     @cached_property
     def labelled(self) -> IntArray:
         """[L] the authors that have labels."""
-        return np.flatnonzero(self.table.labels.sum(axis=1) > 0)
+        return np.flatnonzero(self.counts.is_labelled)
 
     def by_known_maker(self, authors: IntArray) -> tuple[IntArray, IntArray]:
         """Return the authors whose maker has labels, and the others."""
-        has_labels = np.isin(self.table.maker[authors], self.table.maker[self.labelled])
+        has_labels = np.isin(self.counts.maker[authors], self.counts.maker[self.labelled])
         return authors[has_labels], authors[~has_labels]
 
     @cached_property
     def worth(self) -> FloatArray:
-        """[A, B'] votes of every scored model, by what they are worth together."""
-        items = self.table.items
+        """[A, V] votes of every scored model, by what they are worth together."""
+        items = self.counts.votes
         return np.asarray(items * ((1 + VOTE_SIZE) / (items.sum(axis=1) + VOTE_SIZE))[:, None])
 
     @cached_property
     def group(self) -> IntArray:
-        """[B'] number of the votes that a vote is compared with: the seats, and with `in_turn` 3 also for two."""
-        total = self.table.total
+        """[V] number of the votes that a vote is compared with: the seats, and with `in_turn` 3 also for two."""
+        total = self.counts.total
         return np.where(total == 2, 3, total) if self.in_turn else total
 
     @cached_property
@@ -128,9 +126,9 @@ class Evidence:
 
     @cached_property
     def reference(self) -> FloatArray:
-        """[B'] votes of the models by which ability 0 is set, each weighed by its labels."""
-        items = self.table.items[: self.models]
-        weight = self.table.labels[: self.models].sum(axis=1)
+        """[V] votes of the models by which ability 0 is set, each weighed by its labels."""
+        items = self.counts.votes[: self.counts.models]
+        weight = self.counts.labels[: self.counts.models].sum(axis=1)
         weight = weight if weight.any() else np.ones(len(items))
         size = np.maximum(items.sum(axis=1), 1)
         return np.asarray((weight[:, None] * items / size[:, None]).sum(axis=0) / max(weight.sum(), 1.0) * size.mean())
@@ -138,9 +136,9 @@ class Evidence:
     # ---- votes
 
     def vote_logs(self, points: Parameters) -> FloatArray:
-        """[M, kindness, abilities, B'] log chance of every vote among those of as many seats."""
-        logs = np.zeros((len(points.slope), len(_KIND), len(ABILITIES), len(self.table.yes)))
-        judged = [group for group in self.groups if self.table.total[group[0]] > 0]
+        """[M, kindness, abilities, V] log chance of every vote among those of as many seats."""
+        logs = np.zeros((len(points.slope), len(_KIND), len(ABILITIES), len(self.counts.yes)))
+        judged = [group for group in self.groups if self.counts.total[group[0]] > 0]
         with_reference = [group for group in judged if self.reference[group].sum() > 0.5] or judged
         rates = _sigmoid(points.odds)
         accuracy = _mean_rate(rates, self.reference + 1e-6, np.concatenate(with_reference)) if with_reference else None
@@ -148,7 +146,7 @@ class Evidence:
             if len(group) > 1 and accuracy is not None:
                 rate = rates[:, group]
                 share = self._baseline(group, rate, accuracy)
-                logs[..., group] = _vote_logs(points, rate, share, self.table.yes[group], self.table.total[group])
+                logs[..., group] = _vote_logs(points, rate, share, self.counts.yes[group], self.counts.total[group])
         return logs
 
     def _baseline(self, group: IntArray, rate: FloatArray, accuracy: FloatArray) -> FloatArray:
@@ -158,7 +156,7 @@ class Evidence:
         if self.reference[group].sum() > 0.5:
             share = self.reference[group] + smooth
             return np.broadcast_to(share / share.sum(), rate.shape)
-        seen = self.table.items[:, group].sum(axis=0) + smooth
+        seen = self.counts.votes[:, group].sum(axis=0) + smooth
         seen = seen / seen.sum()
         odds = np.ones(len(rate))
         for _ in range(20):
@@ -179,8 +177,8 @@ class Evidence:
     def label_evidence(self, points: Parameters, authors: IntArray) -> FloatArray:
         """[M, authors, abilities] log likelihood of the authors' labels."""
         logs = np.zeros((len(points.slope), len(authors), len(ABILITIES)))
-        for vote in np.flatnonzero(self.table.labels[authors].any(axis=0)):
-            whose = np.flatnonzero(self.table.labels[authors, vote])
+        for vote in np.flatnonzero(self.counts.labels[authors].any(axis=0)):
+            whose = np.flatnonzero(self.counts.labels[authors, vote])
             density, top = self._label_density(points, int(vote), authors[whose])
             logs[:, whose] += np.log(density @ _OWN_CHANCES + _FLOOR) + top
         return logs
@@ -198,7 +196,7 @@ class Evidence:
             at = np.log(labelled_yes) + lost
         else:
             lost = np.log1p(np.exp(-np.abs(at))) + np.maximum(at, 0)
-        count, positives = (part[authors, vote][:, None, None] for part in (self.table.labels, self.table.positives))
+        count, positives = (part[authors, vote][:, None, None] for part in (self.counts.labels, self.counts.positives))
         logs = positives * at[:, None]
         logs -= count * lost[:, None]
         top = logs.max(axis=(2, 3), keepdims=True)
@@ -212,7 +210,7 @@ class Evidence:
         nodes, chances = (_OWN_MANY, _OWN_MANY_CHANCES) if other_jury else (_OWN, _OWN_CHANCES)
         if other_jury:
             points = Parameters(points.odds, points.slope, np.hypot(points.own, OTHER_JURY_SPREAD), points.kindness)
-        place = self.table.place
+        place = self.counts.bins
         mean = np.empty((len(points.slope), len(models), len(ABILITIES), len(place)))
         square = np.empty_like(mean)
         for b, vote in enumerate(place.tolist()):
@@ -220,7 +218,7 @@ class Evidence:
             at = at[..., None] + points.own[:, None, None] * nodes
             powers = _rate_now(at) if drifted else (_sigmoid(at), _sigmoid(at) ** 2)
             mean[..., b], square[..., b] = ((power @ chances)[:, None] for power in powers)
-            whose = np.flatnonzero(self.table.labels[models, vote])
+            whose = np.flatnonzero(self.counts.labels[models, vote])
             if len(whose):
                 density, _ = self._label_density(points, vote, models[whose], nodes)
                 mass = density @ chances + _FLOOR
@@ -246,7 +244,7 @@ class Evidence:
         """[M, kindness, abilities, authors] the same by ability, with the prior of the ability."""
         logs = self.vote_evidence(vote_logs, authors)
         logs += _ABILITY_LOGS[:, None]
-        with_labels = np.flatnonzero(self.table.labels[authors].any(axis=1))
+        with_labels = np.flatnonzero(self.counts.labels[authors].any(axis=1))
         if len(with_labels):
             by_labels = self.label_evidence(points, authors[with_labels])
             logs[..., with_labels] += by_labels.transpose(0, 2, 1)[:, None]
@@ -255,8 +253,8 @@ class Evidence:
     def maker_evidence(self, logs: FloatArray, authors: IntArray) -> FloatArray:
         """[M, kindness, makers] of [M, kindness, authors], with the prior of the kindness; makers without one of the
         authors have the prior only."""
-        by_maker = np.zeros((*logs.shape[:2], int(self.table.maker.max(initial=0)) + 1))
-        for at, maker in enumerate(self.table.maker[authors].tolist()):
+        by_maker = np.zeros((*logs.shape[:2], int(self.counts.maker.max(initial=0)) + 1))
+        for at, maker in enumerate(self.counts.maker[authors].tolist()):
             by_maker[..., maker] += logs[..., at]
         return by_maker + np.log(_KIND_CHANCES)[:, None]
 
@@ -294,12 +292,11 @@ class _Prior:
     """The prior of the points, as one vector each: log odds by share of yes, deviations of votes of other numbers of
     seats at one share, log odds of answers nobody judged, slope, and both spreads, whose signs say nothing."""
 
-    table: LabelTable
+    counts: Counts
 
     @cached_property
     def _shares(self) -> tuple[FloatArray, IntArray]:
-        share = np.where(self.table.total > 0, self.table.yes / np.maximum(self.table.total, 1), 2.0)
-        values, of_vote = np.unique(np.round(share, 12), return_inverse=True)
+        values, of_vote = np.unique(np.round(self.counts.share, 12), return_inverse=True)
         return np.asarray(values[values < 2], dtype=np.float64), of_vote.astype(np.int64)
 
     @cached_property
@@ -312,15 +309,15 @@ class _Prior:
     def _seated(self) -> IntArray:
         """Votes whose share other votes have too."""
         of_vote = self._shares[1]
-        return np.flatnonzero((np.bincount(of_vote)[of_vote] > 1) & (self.table.total > 0))
+        return np.flatnonzero((np.bincount(of_vote)[of_vote] > 1) & (self.counts.total > 0))
 
     @property
     def size(self) -> int:
-        return len(self.centre) + len(self._seated) + int((self.table.total == 0).sum()) + 3
+        return len(self.centre) + len(self._seated) + int((self.counts.total == 0).sum()) + 3
 
     def points(self, vectors: FloatArray) -> Parameters:
         shares, seated = len(self.centre), self._seated
-        judged = self.table.total > 0
+        judged = self.counts.total > 0
         odds = np.zeros((len(vectors), len(judged)))
         odds[:, judged] = vectors[:, :shares][:, self._shares[1][judged]]
         odds[:, seated] += SEAT_SPREAD * vectors[:, shares : shares + len(seated)]
@@ -341,7 +338,7 @@ class _Prior:
 
     def guess(self) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviations of the first trials, by all labels alike."""
-        labels, positives = self.table.labels.sum(axis=0), self.table.positives.sum(axis=0)
+        labels, positives = self.counts.labels.sum(axis=0), self.counts.positives.sum(axis=0)
         shares = len(self.centre)
         mean, deviation = np.zeros(self.size), np.ones(self.size)
         for at in range(shares):
@@ -361,7 +358,7 @@ def _sampled(evidence: Evidence) -> Parameters:
     Each round makes trials of a t distribution, weighs them by the posterior over its density, and fits the next one to
     them. Weights are flattened while too few trials would carry all of it.
     """
-    prior = _Prior(evidence.table)
+    prior = _Prior(evidence.counts)
     mean, deviation = prior.guess()
     spread = np.diag(deviation**2)
     count = _FIRST_TRIALS
@@ -468,29 +465,25 @@ class Fit:
     drifted: bool
 
     @property
-    def table(self) -> LabelTable:
-        return self.evidence.table
-
-    @property
-    def models(self) -> int:
-        return self.evidence.models
+    def counts(self) -> Counts:
+        return self.evidence.counts
 
     @property
     def group(self) -> IntArray:
         """[B] number of the votes that the vote of a bin is compared with."""
-        return self.evidence.group[self.table.place]
+        return self.evidence.group[self.counts.bins]
 
     def states(self) -> Iterator[States]:
         """All scored models, some at a time."""
         evidence, points = self.evidence, self.points
-        groups = evidence.by_known_maker(np.arange(self.models))
+        groups = evidence.by_known_maker(np.arange(self.counts.models))
         for vote_logs, group, is_known in zip(self.vote_logs, groups, (True, False), strict=True):
-            mix = np.exp(vote_logs[..., self.table.place])
+            mix = np.exp(vote_logs[..., self.counts.bins])
             for part in _blocks(group):
                 logs = evidence.ability_logs(points, vote_logs, part)
                 logs -= logs.max(axis=2, keepdims=True)
                 chance = np.exp(logs, out=logs)
-                kindness = self.kindness[..., self.table.maker[part]] / len(points.slope)
+                kindness = self.kindness[..., self.counts.maker[part]] / len(points.slope)
                 chance *= (kindness / chance.sum(axis=2))[:, :, None]
                 mean, square = evidence.rates(points, part, other_jury=self.other_jury, drifted=self.drifted)
                 by_model = chance.transpose(3, 0, 1, 2), mean.swapaxes(0, 1), square.swapaxes(0, 1)
@@ -503,26 +496,25 @@ def _blocks(authors: IntArray) -> list[IntArray]:
 
 
 def fit(
-    table: LabelTable,
-    models: int,
+    counts: Counts,
     *,
     other_jury: bool = False,
     label_error: float = 0.0,
     in_turn: bool = False,
     drifted: bool = False,
 ) -> Fit:
-    """Return the posterior of the first `models` authors of the table.
+    """Return the posterior of the scored models.
 
     `other_jury`: the labels stand beside votes of another jury than theirs, so that every vote of a model may mean
     something else by N(0, 1). `label_error`: the chance that a label is wrong.
     `in_turn`: a third judge is asked only if two differ. `drifted`: judges changed since people labelled, so that what
     a vote means by now may differ by N(0, 1) from what labels say.
     """
-    evidence = Evidence(table, models, label_error, in_turn)
+    evidence = Evidence(counts, label_error, in_turn)
     points = _sampled(evidence)
     unknown = replace(points, kindness=np.full_like(points.kindness, UNKNOWN_KINDNESS))
     vote_logs = evidence.vote_logs(points), evidence.vote_logs(unknown)
-    groups = evidence.by_known_maker(np.union1d(np.arange(models), evidence.labelled))
+    groups = evidence.by_known_maker(np.union1d(np.arange(counts.models), evidence.labelled))
     by_author = [
         evidence.author_evidence(points, logs, part)
         for logs, group in zip(vote_logs, groups, strict=True)

@@ -28,34 +28,25 @@ from statistics import NormalDist
 
 import numpy as np
 
+from layton_batch.stats.counts import FloatArray, IntArray
 from layton_batch.stats.distributions import beta_interval, two_sided_quantile
-from layton_batch.stats.posterior import HALF_ITEM
-from layton_batch.stats.strata import FloatArray, IntArray, Ints, Strata, TargetPredictions
+from layton_batch.stats.hierarchical_scores import HALF_ITEM
 
 DRAWS = 3_000
 _CELLS = 4_000_000
-_AT_HAND = 1 << 18  # draws that a processor has at hand
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JointDraws:
-    """`theta` [T, K'] draws (fractions) of the K' models that have items; `models` [K'] are their indices."""
-
-    theta: FloatArray
-    models: IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShrunkRates:
-    """Centre of the drawn shares of votes: `expected` [T, K', B], as if `size` more items had them. `n`
-    [K', B]: items at hand."""
+    """Centre of the drawn shares of votes: `expected` [T, K, B], as if `size` more items had them. `n`
+    [K, B]: items at hand."""
 
     n: IntArray
     expected: FloatArray
     size: float
 
     def means(self, rows: slice, share: Mapping[int, FloatArray], rates: FloatArray) -> FloatArray:
-        """[T, K'] means of `rates` [T, K', B] over answers that a jury judged; `share` by bin, not yet a share."""
+        """[T, K] means of `rates` [T, K, B] over answers that a jury judged; `share` by bin, not yet a share."""
         judged = np.maximum(self.n.sum(axis=1), 1)
         mass = np.maximum(sum(part for b, part in share.items() if b >= 0), 1e-300)
         narrower = np.sqrt(judged / (judged + self.size))
@@ -70,49 +61,23 @@ class ShrunkRates:
         return means / np.maximum(total, 1e-300)
 
 
-def weigh_items(bins: Ints, items: int, rates: FloatArray, rng: np.random.Generator, shrunk: ShrunkRates) -> FloatArray:
-    """[T, K'] weighted means of `rates` [T, K', B] over the items at hand and the two unseen half items."""
+def weigh_items(
+    bins: IntArray, items: int, rates: FloatArray, rng: np.random.Generator, shrunk: ShrunkRates
+) -> FloatArray:
+    """[T, K] weighted means of `rates` [T, K, B] over the items at hand and the two unseen half items."""
     draws, models, width = rates.shape
     theta = np.empty((draws, models))
     block = min(draws, max(1, _CELLS // max(1, items, models * width)))
-    few = max(1, _AT_HAND // max(1, models * width))
     masks = {b: mask.T.astype(np.float64) for b in range(-1, width) if (mask := bins == b).any()}
-    rooms = [np.empty(block * count) for count in (items, 2 * models, *(models for _ in masks))]  # reused in each block
     for at in range(0, draws, block):
-        size = min(block, draws - at)
-        weights, halves, *shares = (room[: len(room) // block * size] for room in rooms)
-        rng.standard_exponential(out=weights)
-        rng.standard_gamma(HALF_ITEM, out=halves)
-        half = halves.reshape(2, size, models)
-        share = {
-            b: np.matmul(weights.reshape(size, items), mask, out=room.reshape(size, models))
-            for room, (b, mask) in zip(shares, masks.items(), strict=True)
-        }
-        for first in range(0, size, few):
-            some, rows = slice(first, first + few), slice(at + first, at + min(first + few, size))
-            theta[rows] = _means({b: part[some] for b, part in share.items()}, rates[rows], half[:, some], shrunk, rows)
+        rows = slice(at, min(at + block, draws))
+        weights = rng.standard_exponential((rows.stop - at, items))
+        right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
+        share = {b: weights @ mask for b, mask in masks.items()}
+        answered = sum(part for b, part in share.items() if b >= 0)
+        total = right + shrunk.means(rows, share, rates[rows]) * answered
+        theta[rows] = total / (sum(share.values()) + right + wrong)
     return theta
-
-
-def _means(
-    share: Mapping[int, FloatArray], rates: FloatArray, half: FloatArray, shrunk: ShrunkRates, rows: slice
-) -> FloatArray:
-    """[T, K'] of some draws; `share` by bin, `half` [2, T, K'] of the unseen half items."""
-    right, wrong = half
-    mass = sum(share.values())
-    answered = sum(part for b, part in share.items() if b >= 0)
-    means: FloatArray = (right + shrunk.means(rows, share, rates) * answered) / (mass + right + wrong)
-    return means
-
-
-def bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> tuple[Ints, int]:
-    """[K', I] bin of every item, -1 known zero, -2 not asked; and the number of items."""
-    names = np.unique(target.item)
-    place = np.full(len(strata.items), -1, dtype=np.int64)
-    place[models] = np.arange(len(models))
-    table = np.full((len(models), len(names)), -2, dtype=strata.row_bin.dtype)
-    table[place[target.model], np.searchsorted(names, target.item)] = strata.row_bin
-    return table, len(names)
 
 
 # ---- model against model -------------------------------------------------------------------------------------------
@@ -135,10 +100,9 @@ class Difference:
     better: float
 
 
-def difference(draws: JointDraws, first: int, second: int, *, level: float = 0.95) -> Difference:
-    """Compare two models by their indices. Raises ValueError for a model without items."""
-    models = draws.models.tolist()
-    delta = draws.theta[:, models.index(first)] - draws.theta[:, models.index(second)]
+def difference(draws: FloatArray, first: int, second: int, *, level: float = 0.95) -> Difference:
+    """Compare two models, by their columns in `draws` [T, K]."""
+    delta = draws[:, first] - draws[:, second]
     lower, upper = np.quantile(delta, [(1 - level) / 2, (1 + level) / 2])
     better = float((delta > 0).mean() + 0.5 * (delta == 0).mean())
     return Difference(float(delta.std()), float(lower), float(upper), better)
@@ -163,7 +127,7 @@ class GradeScores:
 
 def mark_scores(
     marks: FloatArray,
-    draws: JointDraws,
+    draws: FloatArray,
     *,
     level: float = 0.95,
     span: tuple[float, float] = (0.0, 1.0),
@@ -183,7 +147,7 @@ def mark_scores(
     if is_binary and strata is None:
         low, high = beta_interval(level, total + 0.5, count - total + 0.5)
     else:
-        low, high = np.quantile(draws.theta, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
     if is_binary:
         low, high = np.where(total == 0, 0.0, low), np.where(total == count, 1.0, high)
     return GradeScores(total / np.maximum(count, 1), low, high)
@@ -210,10 +174,11 @@ def large_strata(names: Sequence[str], marks: FloatArray) -> IntArray | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradeDraws:
-    """Draws of mean marks on new items: `single` for a model's own interval, `paired` for models against each other."""
+    """[T, K] draws of mean marks on new items: `single` for a model's own interval, `paired` for models against each
+    other."""
 
-    single: JointDraws
-    paired: JointDraws
+    single: FloatArray
+    paired: FloatArray
 
 
 def mark_draws(
@@ -252,7 +217,7 @@ def mark_draws(
         low, high = rng.standard_gamma(HALF_ITEM, (2, count, models))
         single[rows] = (total + least * low + most * high) / (mass + low + high)
         paired[rows] = np.clip((total + (most - least) * (high - low)) / mass, least, most)
-    return GradeDraws(*(JointDraws(theta, np.arange(models)) for theta in (single, paired)))
+    return GradeDraws(single, paired)
 
 
 def _weighed(marks: FloatArray, has_mark: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:

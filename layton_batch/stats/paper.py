@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layton_batch.stats import distributions
-from layton_batch.stats.strata import BoolArray, Flag, FloatArray, IntArray, Strata
+from layton_batch.stats.counts import BoolArray, Counts, Flag, FloatArray, IntArray, fewest_labels, label_flags
 
 LOW, HIGH = 0.025, 0.975
 FALLBACK_DRAWS = 200_000
@@ -30,7 +30,7 @@ class PaperScore:
     fractions.
 
     `score` is the middle of the two percentiles, not the mean. All five are None where `reason` says why.
-    `smallest_gold_bin`: fewest labels of other providers behind an occupied bin.
+    `borrowed_labels`: labels of other makers behind the model's votes; `smallest_gold_bin`: the fewest behind one.
     """
 
     score: float | None
@@ -39,27 +39,61 @@ class PaperScore:
     upper: float | None
     mean: float | None
     items: int
+    borrowed_labels: int
     smallest_gold_bin: int | None
     flags: tuple[Flag, ...]
     reason: str | None
 
 
-def paper_scores(strata: Strata, *, seed: int = 0, draws: int = FALLBACK_DRAWS) -> tuple[PaperScore, ...]:
-    """Score every model, in the strata's order.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pool:
+    """Counts by share of yes, as the paper has them: 1 of 1 and 3 of 3 are one bin.
+
+    `yes`, `total` [B] in lowest terms; `n` [K, B] predictions; `labels`, `positives` [K, B] of other makers' models;
+    `known_zeros` and `items` [K].
+    """
+
+    yes: IntArray
+    total: IntArray
+    n: IntArray
+    labels: IntArray
+    positives: IntArray
+    known_zeros: IntArray
+    items: IntArray
+
+    @classmethod
+    def of(cls, counts: Counts) -> _Pool:
+        _, first, bin_of = np.unique(counts.share, return_index=True, return_inverse=True)
+        is_in = (bin_of[:, None] == np.arange(len(first))).astype(np.int64)
+        of_maker = (np.arange(int(counts.maker.max(initial=0)) + 1)[:, None] == counts.maker).astype(np.int64)
+        maker = counts.maker[: counts.models]
+        labels, positives = (
+            (table.sum(axis=0) - (of_maker @ table)[maker]) @ is_in for table in (counts.labels, counts.positives)
+        )
+        divisor = np.maximum(np.gcd(counts.yes[first], counts.total[first]), 1)
+        yes, total = counts.yes[first] // divisor, counts.total[first] // divisor
+        n = counts.votes[: counts.models] @ is_in
+        return cls(yes, total, n, labels, positives, counts.known_zeros, counts.items)
+
+
+def paper_scores(counts: Counts, *, seed: int = 0, draws: int = FALLBACK_DRAWS) -> tuple[PaperScore, ...]:
+    """Score every model.
 
     `seed` and `draws` matter only to a model with an empty gold bin and thousands of items, whose law is too large to
     enumerate; its row carries `Flag.MONTE_CARLO`.
     """
-    flags = strata.flags(strata.pool_labels)
-    least = strata.smallest_gold_bin(strata.pool_labels)
-    gaps = _gaps(strata)
-    effective, dropped = _effective_items(strata)
+    pool = _Pool.of(counts)
+    flags = label_flags(pool.n, pool.labels, counts.unjudged)
+    least = fewest_labels(pool.n, pool.labels)
+    behind = np.where(pool.n > 0, pool.labels, 0).sum(axis=1).tolist()
+    gaps = _gaps(pool)
+    effective, dropped = _effective_items(pool)
     whole = np.array([g is None for g in gaps], dtype=np.bool_) & ~dropped
-    low, high, mean = _exact(strata, effective, np.flatnonzero(whole))
+    low, high, mean = _exact(pool, effective, np.flatnonzero(whole))
     rows: list[PaperScore] = []
     printed_score, printed_width = printed(low, high, np.maximum(effective, 1))
     for i, gap in enumerate(gaps):
-        tail = (int(strata.items[i]), least[i])
+        tail = (int(pool.items[i]), behind[i], least[i])
         if gap is not None:
             rows.append(PaperScore(None, None, None, None, None, *tail, flags[i], gap))
         elif whole[i]:
@@ -73,7 +107,7 @@ def paper_scores(strata: Strata, *, seed: int = 0, draws: int = FALLBACK_DRAWS) 
             )
             rows.append(PaperScore(*numbers, *tail, flags[i], None))
         else:
-            rows.append(_short_gold_score(strata, i, tail, flags[i], seed, draws))
+            rows.append(_short_gold_score(pool, i, tail, flags[i], seed, draws))
     return tuple(rows)
 
 
@@ -95,63 +129,63 @@ def printed_from_fractions(lower: float, upper: float) -> tuple[float, float]:
     return score, float((np.floor((upper - lower) / 2 * 100 * 10) + 1) / 10)
 
 
-def paper_draws(strata: Strata, model: int, *, seed: int, draws: int) -> FloatArray:
+def paper_draws(counts: Counts, model: int, *, seed: int, draws: int) -> FloatArray:
     """[draws] bootstrap estimates (fractions) of one model by the reference's law, empty gold bins included.
 
     The Monte Carlo twin of `paper_scores`. Raises ValueError for a model without a usable label.
     """
-    gap = _gaps(strata)[model]
-    if gap is not None:
+    pool = _Pool.of(counts)
+    if (gap := _gaps(pool)[model]) is not None:
         raise ValueError(f"model {model}: {gap}")
-    use = _usable(strata)[model]
+    return _draws(pool, model, seed, draws)
+
+
+def _draws(pool: _Pool, model: int, seed: int, draws: int) -> FloatArray:
+    use = _usable(pool)[model]
     rng = np.random.default_rng(seed)
-    rate = strata.pool_positives[model, use] / strata.pool_labels[model, use]
-    counts = rng.binomial(strata.n[model, use], rate, size=(draws, int(use.sum())))
-    weight, unit = _vote_weights(strata, use)
-    return _Ppi.of(strata, model).estimate(counts.sum(axis=1), counts @ weight, unit)
+    rate = pool.positives[model, use] / pool.labels[model, use]
+    counts = rng.binomial(pool.n[model, use], rate, size=(draws, int(use.sum())))
+    weight, unit = _vote_weights(pool, use)
+    return _Ppi.of(pool, model).estimate(counts.sum(axis=1), counts @ weight, unit)
 
 
-def _gaps(strata: Strata) -> list[str | None]:
-    unknown = np.asarray(strata.n.any(axis=1))
-    helped = np.asarray(_usable(strata).any(axis=1))
-    nothing = "no items"
+def _gaps(pool: _Pool) -> list[str | None]:
+    unknown = np.asarray(pool.n.any(axis=1))
+    helped = np.asarray(_usable(pool).any(axis=1))
     unlabelled = "no human label of another provider has a vote that any of this model's items has"
-    return [
-        nothing if items == 0 else unlabelled if u and not ok else None
-        for items, u, ok in zip(strata.items.tolist(), unknown.tolist(), helped.tolist(), strict=True)
-    ]
+    return [unlabelled if u and not ok else None for u, ok in zip(unknown.tolist(), helped.tolist(), strict=True)]
 
 
-def _usable(strata: Strata) -> BoolArray:
-    return np.asarray((strata.n > 0) & (strata.pool_labels > 0))
+def _usable(pool: _Pool) -> BoolArray:
+    return np.asarray((pool.n > 0) & (pool.labels > 0))
 
 
-def _effective_items(strata: Strata) -> tuple[IntArray, BoolArray]:
+def _effective_items(pool: _Pool) -> tuple[IntArray, BoolArray]:
     """Items the estimate is a mean over, and whether a *judged* bin was dropped.
 
     Unjudged items without a label leave both votes and labels, so lambda still cancels: only the divisor shrinks.
     """
-    empty = (strata.n > 0) & (strata.pool_labels == 0)
-    judged = strata.bin_total > 0
-    lost = np.where(empty & ~judged, strata.n, 0).sum(axis=1)
-    return strata.items - lost, (empty & judged).any(axis=1)
+    empty = (pool.n > 0) & (pool.labels == 0)
+    judged = pool.total > 0
+    lost = np.where(empty & ~judged, pool.n, 0).sum(axis=1)
+    return pool.items - lost, (empty & judged).any(axis=1)
 
 
-def _exact(strata: Strata, effective: IntArray, models: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+def _exact(pool: _Pool, effective: IntArray, models: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
     """Percentiles as counts and means as fractions, [K]; zero for models not asked for."""
-    low, high = (np.zeros(len(strata.items), dtype=np.int64) for _ in range(2))
-    mean = np.zeros(len(strata.items))
-    use = _usable(strata)
-    n = np.where(use, strata.n, 0)
+    low, high = (np.zeros(len(pool.items), dtype=np.int64) for _ in range(2))
+    mean = np.zeros(len(pool.items))
+    use = _usable(pool)
+    n = np.where(use, pool.n, 0)
     terms = []
     for b in np.flatnonzero(n[models].any(axis=0)):
-        positives, labels = strata.pool_positives[models, b], strata.pool_labels[models, b]
+        positives, labels = pool.positives[models, b], pool.labels[models, b]
         terms.append(
             distributions.binomial_pmf(n[models, b], positives.astype(float), (labels - positives).astype(float))
         )
     pmf = distributions.sum_pmf(terms, int(n[models].sum(axis=1).max(initial=0)))
     low[models], high[models] = distributions.quantile(pmf, LOW), distributions.quantile(pmf, HIGH)
-    total = (n * strata.pool_positives / np.maximum(strata.pool_labels, 1)).sum(axis=1)
+    total = (n * pool.positives / np.maximum(pool.labels, 1)).sum(axis=1)
     mean[models] = total[models] / effective[models]
     return low, high, mean
 
@@ -170,12 +204,12 @@ class _Ppi:
     scale: float
 
     @classmethod
-    def of(cls, strata: Strata, model: int) -> _Ppi:
+    def of(cls, pool: _Pool, model: int) -> _Ppi:
         # unjudged items that have labels vote 0 in both samples
-        vote = strata.bin_yes / np.maximum(strata.bin_total, 1)
-        in_gold = np.where(_usable(strata)[model], strata.n[model], 0)
-        in_target = np.where((strata.bin_total > 0) | (in_gold > 0), strata.n[model], 0)
-        zeros = int(strata.known_zeros[model])  # a vote of 0 and an outcome of 0, in both samples
+        vote = pool.yes / np.maximum(pool.total, 1)
+        in_gold = np.where(_usable(pool)[model], pool.n[model], 0)
+        in_target = np.where((pool.total > 0) | (in_gold > 0), pool.n[model], 0)
+        zeros = int(pool.known_zeros[model])  # a vote of 0 and an outcome of 0, in both samples
         gold, target = int(in_gold.sum()) + zeros, int(in_target.sum()) + zeros
         both = in_gold + in_target
         mean = float((both * vote).sum()) / (gold + target)
@@ -196,19 +230,19 @@ class _Ppi:
         return np.asarray(rate + np.clip(covariance / self.scale, 0, 1) * (self.mean_target - self.mean_gold))
 
 
-def _vote_weights(strata: Strata, use: BoolArray) -> tuple[IntArray, int]:
+def _vote_weights(pool: _Pool, use: BoolArray) -> tuple[IntArray, int]:
     """Votes of the used bins as integers over one common unit."""
-    total = np.maximum(strata.bin_total[use], 1)
+    total = np.maximum(pool.total[use], 1)
     unit = int(np.lcm.reduce(total, initial=1))
-    return np.asarray(strata.bin_yes[use] * (unit // total)), unit
+    return np.asarray(pool.yes[use] * (unit // total)), unit
 
 
 def _short_gold_score(
-    strata: Strata, model: int, tail: tuple[int, int | None], flags: tuple[Flag, ...], seed: int, draws: int
+    pool: _Pool, model: int, tail: tuple[int, int, int | None], flags: tuple[Flag, ...], seed: int, draws: int
 ) -> PaperScore:
-    law = _enumerate(strata, model)
+    law = _enumerate(pool, model)
     if law is None:
-        values = np.sort(paper_draws(strata, model, seed=seed + model, draws=draws))
+        values = np.sort(_draws(pool, model, seed + model, draws))
         weights = np.full(draws, 1 / draws)
         flags = (*flags, Flag.MONTE_CARLO)
     else:
@@ -221,15 +255,15 @@ def _short_gold_score(
     return PaperScore(score, width, ends[0], ends[1], float(values @ weights), *tail, flags, None)
 
 
-def _enumerate(strata: Strata, model: int) -> tuple[FloatArray, FloatArray] | None:
+def _enumerate(pool: _Pool, model: int) -> tuple[FloatArray, FloatArray] | None:
     """Values and probabilities of the estimate, from the joint law of (positives, their votes); None when too large."""
-    use = np.flatnonzero(_usable(strata)[model])
-    weight, unit = _vote_weights(strata, _usable(strata)[model])
+    use = np.flatnonzero(_usable(pool)[model])
+    weight, unit = _vote_weights(pool, _usable(pool)[model])
     law, first, work = np.ones((1, 1)), np.zeros(2, dtype=np.int64), 0
     for b, w in zip(use.tolist(), weight.tolist(), strict=True):
-        positives, labels = int(strata.pool_positives[model, b]), int(strata.pool_labels[model, b])
+        positives, labels = int(pool.positives[model, b]), int(pool.labels[model, b])
         rate = np.array([[float(positives)], [float(labels - positives)]])
-        pmf = distributions.binomial_pmf(strata.n[model, b : b + 1], rate[0], rate[1])
+        pmf = distributions.binomial_pmf(pool.n[model, b : b + 1], rate[0], rate[1])
         support = np.flatnonzero(pmf[0] > 1e-18)
         start, span = int(support[0]), int(support[-1] - support[0])
         first = first + np.array([start, start * w])
@@ -241,5 +275,5 @@ def _enumerate(strata: Strata, model: int) -> tuple[FloatArray, FloatArray] | No
             wider[x : x + law.shape[0], x * w : x * w + law.shape[1]] += pmf[0, start + x] * law
         law = wider
     positives_at, votes_at = np.nonzero(law)
-    values = _Ppi.of(strata, model).estimate(positives_at + first[0], votes_at + first[1], unit)
+    values = _Ppi.of(pool, model).estimate(positives_at + first[0], votes_at + first[1], unit)
     return values, law[positives_at, votes_at]

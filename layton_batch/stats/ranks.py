@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.stats.joint import JointDraws
-from layton_batch.stats.strata import FloatArray, IntArray
+from layton_batch.stats.counts import FloatArray, IntArray
 
 # ---- the ranks of printed scores -----------------------------------------------------------------------------------
 
@@ -81,23 +80,23 @@ _CELLS = 1 << 17  # ranked at once: what a processor has at hand
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankSets:
-    """Per model of the draws [K']: `best`..`worst`, which hold for all models at once."""
+    """Per model [K]: `best`..`worst`, which hold for all models at once."""
 
     best: IntArray
     worst: IntArray
 
 
-def rank_ranges(draws: JointDraws, *, level: float = 0.95, rank: IntArray | None = None) -> RankSets:
-    """The rank range of every model, jointly at `level`: from intervals that hold for all differences at once.
+def rank_ranges(draws: FloatArray, *, level: float = 0.95, rank: IntArray | None = None) -> RankSets:
+    """The rank range of every model of `draws` [T, K], jointly at `level`.
 
-    A range begins behind the models that are surely better, and ends behind those that may be better. So it holds for
-    equal models too, whom every draw puts in some order. `rank` [K'], a leaderboard's own ranks, widens a set that
-    would leave its rank out.
+    The intervals behind it hold for all differences at once. A range begins behind the models that are surely better,
+    and ends behind those that may be better. So it holds for equal models too, whom every draw puts in some order.
+    `rank` [K], a leaderboard's own ranks, widens a set that would leave its rank out.
     """
     _check_level(level)
-    models = draws.theta.shape[1]
-    mean = draws.theta.mean(axis=0)
-    centred = draws.theta - mean
+    models = draws.shape[1]
+    mean = draws.mean(axis=0)
+    centred = draws - mean
     first, second = np.triu_indices(models, 1)
     covariance = centred.T @ centred / max(len(centred), 1)
     variance = np.diag(covariance)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from layton_batch.stats.counts import Counts, FloatArray, IntArray
 from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, States
 from layton_batch.stats.hierarchical_scores import right_given_label, seat_shares
-from layton_batch.stats.joint import JointDraws, ShrunkRates, bin_table, weigh_items
-from layton_batch.stats.strata import FloatArray, IntArray, Strata, TargetPredictions
+from layton_batch.stats.joint import ShrunkRates, weigh_items
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,10 +30,10 @@ def rate_draws(fit: Fit, *, seed: int, draws: int) -> RateDraws:
     point = np.arange(draws) * count // max(draws, 1)
     reached = np.cumsum(fit.kindness, axis=1)
     kind = (rng.random((draws, 1, makers)) > reached[point, :-1]).sum(axis=1)
-    rates, mix = (np.empty((draws, fit.models, len(fit.table.place))) for _ in range(2))
+    rates, mix = (np.empty((draws, fit.counts.models, len(fit.counts.bins))) for _ in range(2))
     for states in fit.states():
         for at, model in enumerate(states.models.tolist()):
-            of_maker = kind[:, fit.table.maker[model]]
+            of_maker = kind[:, fit.counts.maker[model]]
             rates[:, model], mix[:, model] = _of_model(states, at, point, of_maker, rng)
     return RateDraws(rates, mix, fit.evidence.label_error, fit.group)
 
@@ -54,30 +54,35 @@ def _of_model(
     return rng.beta(mean * size, (1 - mean) * size), states.mix[point, kind, ability]
 
 
-def draws_on_these(strata: Strata, drawn: RateDraws, *, seed: int) -> JointDraws:
-    """Draws of the human-judged accuracy on exactly these items."""
+def draws_on_these(counts: Counts, drawn: RateDraws, *, seed: int) -> FloatArray:
+    """[T, K] draws of the human-judged accuracy on exactly these items."""
     rng = np.random.default_rng([seed, 1])
-    models = np.flatnonzero(strata.items > 0)
-    labels, positives = strata.own_labels[models], strata.own_positives[models]
-    theta = np.zeros((len(drawn.rates), len(models)))
-    kinds = [(strata.n[models] - labels, drawn.rates[:, models])]
+    labels, positives = counts.own_labels, counts.own_positives
+    theta = np.zeros(drawn.rates.shape[:2])
+    kinds = [(counts.n - labels, drawn.rates)]
     if drawn.label_error:
         for count, label in ((positives, True), (labels - positives, False)):
-            kinds.append((count, right_given_label(kinds[0][1], label, drawn.label_error)))
+            kinds.append((count, right_given_label(drawn.rates, label, drawn.label_error)))
     else:
         theta += positives.sum(axis=1)
     for count, rates in kinds:
         for b in np.flatnonzero(count.any(axis=0)):
             at = np.flatnonzero(count[:, b])
             theta[:, at] += rng.binomial(count[at, b], np.clip(rates[:, at, b], 0, 1))
-    return JointDraws(theta / strata.items[models], models)
+    return theta / counts.items
 
 
-def draws_on_new(strata: Strata, target: TargetPredictions, drawn: RateDraws, *, seed: int) -> JointDraws:
-    """Draws of the accuracy on new items of the same kind, from weights of the items that all models share."""
-    models = np.flatnonzero(strata.items > 0)
-    bins, items = bin_table(strata, target, models)
-    expected = drawn.mix[:, models] * seat_shares(strata, models, drawn.group)
-    shrunk = ShrunkRates(strata.n[models], expected, VOTE_SIZE)
-    theta = weigh_items(bins, items, drawn.rates[:, models], np.random.default_rng([seed, 2]), shrunk)
-    return JointDraws(theta, models)
+def draws_on_new(counts: Counts, drawn: RateDraws, *, seed: int) -> FloatArray:
+    """[T, K] draws of the accuracy on new items of the same kind, from weights of the items that all models share."""
+    expected = drawn.mix * seat_shares(counts, np.arange(counts.models), drawn.group)
+    shrunk = ShrunkRates(counts.n, expected, VOTE_SIZE)
+    bins, items = _bin_table(counts)
+    return weigh_items(bins, items, drawn.rates, np.random.default_rng([seed, 2]), shrunk)
+
+
+def _bin_table(counts: Counts) -> tuple[IntArray, int]:
+    """[K, I] bin of every item, -1 known zero, -2 not asked; and the number of items."""
+    names, item = np.unique(counts.predictions.item, return_inverse=True)
+    table = np.full((counts.models, len(names)), -2)
+    table[counts.predictions.model, item] = counts.row_bin
+    return table, len(names)

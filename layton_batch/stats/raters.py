@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from layton_batch.stats.counts import FloatArray, Ints
 from layton_batch.stats.distributions import two_sided_quantile
-from layton_batch.stats.strata import FloatArray, Ints
 
 _Counts = Ints | FloatArray
 

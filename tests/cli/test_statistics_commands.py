@@ -218,14 +218,11 @@ def test_a_label_plan_is_written_for_the_labelling_app(invoke: Invoke, tmp_path:
         assert one["labels"] == sum(row["model"] == one["model"] for row in rows)
 
 
-def test_a_half_width_is_reached_by_either_design_and_contested_items_take_fewer(
-    invoke: Invoke, tmp_path: Path
-) -> None:
+def test_a_half_width_is_reached(invoke: Invoke, tmp_path: Path) -> None:
     source = gold_file(tmp_path)
     plan = document(invoke("label", "plan", source, "--this-set", "--half-width", "4", "--json"))
     assert max(one["half_width_then"] for one in plan["models"]) <= 4.0
-    balanced = lb.label_plan(source, this_set=True, half_width=4, design="balanced")
-    assert 0 < len(plan["rows"]) < balanced.height
+    assert lb.label_plan(source, this_set=True, half_width=4).height == len(plan["rows"]) > 0
 
 
 def test_a_half_width_that_no_label_reaches_is_said_to_be_the_items_limit(invoke: Invoke, tmp_path: Path) -> None:
@@ -243,9 +240,8 @@ def test_a_half_width_that_no_label_reaches_is_said_to_be_the_items_limit(invoke
 
 def test_a_plan_for_one_model_asks_about_no_other(invoke: Invoke, tmp_path: Path) -> None:
     source = gold_file(tmp_path)
-    for design in ("contested", "balanced"):
-        rows = lb.label_plan(source, labels=5, models=["south-1"], design=design)
-        assert rows["model"].to_list() == ["south-1"] * 5
+    rows = lb.label_plan(source, labels=5, models=["south-1"])
+    assert rows["model"].to_list() == ["south-1"] * 5
     code, out, _ = invoke("label", "plan", source, "--labels", "5")
     assert code == 0
     assert "5 labels to add" in out

@@ -22,7 +22,7 @@ def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied) -> 
     plan = json.loads(call("label", "plan", root.name, "--labels", "12", "--json").out)
     with opened(root) as app:
         queue = set(app.session.forecast.queue)
-        now, enough = app.session.forecast.outlook.gains[0], app.session.forecast.outlook.enough
+        now, enough = app.session.forecast.outlook.now, app.session.forecast.outlook.enough
     rows = {(row["item_id"], row["provider"], row["model"], row["n_hints"]) for row in plan["rows"]}
     assert len(rows & queue) == 12
     least = json.loads(call("label", "plan", root.name, "--half-width", "0", "--json").out)
@@ -40,7 +40,7 @@ def test_as_many_labels_as_are_said_to_be_enough_are_so_by_the_plan(copied: Copi
         told = f"No answer has a person's label that counts yet; {found.enough.labels} labels would give intervals "
         told += f"for new items of ±{found.enough.mean:.1f}: layton-batch label lab"
         assert label_need(run.folder, "lab") == told
-        assert found.gains[0].widest <= 50
+        assert found.now.widest <= 50
     plan = json.loads(call("label", "plan", root.name, "--half-width", "0", "--json").out)
     assert len(plan["rows"]) == found.enough.labels
     assert all(model["half_width_then"] <= 1.06 * model["half_width_least"] for model in plan["models"])

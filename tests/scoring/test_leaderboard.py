@@ -372,7 +372,7 @@ def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
 
 
 def test_every_flag_the_statistics_know_has_words() -> None:
-    from layton_batch.stats.strata import Flag
+    from layton_batch.stats.counts import Flag
 
     assert {str(flag) for flag in Flag} < set(FLAGS)
 

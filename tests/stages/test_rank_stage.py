@@ -92,6 +92,18 @@ class JudgedJobs(FinishedJobs):
         return [*super().jobs(), *judges]
 
 
+def test_a_board_says_that_another_model_judged_in_the_place_of_a_judge(tmp_path: Path) -> None:
+    run = ranked_by_rule(tmp_path)
+    run.store = JudgedJobs()
+    run.store.answering_batches = lambda: [(f"judge-{name}", "run", f"batch-judge-{name}") for name in ("a", "b")]
+    assert not rank.has_judges_of_another_model(run)
+    served(run, "judge-a", "j-2026-01-31")
+    assert not rank.has_judges_of_another_model(run)
+    served(run, "judge-b", "j-mini")
+    assert rank.has_judges_of_another_model(run)
+    assert "judge_served_another_model" in FLAGS
+
+
 def gold_row(item: str, model: str, answer: str, human: bool) -> tuple[RowLocation, Row]:
     decisions = ("is_answer_correct_old-judge", "is_justification_correct_old-judge", "both_correct_old-judge")
     people = ("human_answer_correct", "human_justification_correct", "human_both_correct")

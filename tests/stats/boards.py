@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from layton_batch.stats.counts import Counts, LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
-from layton_batch.stats.hierarchical_scores import hierarchical_scores
-from layton_batch.stats.label_table import label_table
-from layton_batch.stats.posterior import ModelScore
-from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
+from layton_batch.stats.hierarchical_scores import ModelScore, hierarchical_scores
 from tests.support.paths import SHARED_DATA
 
 LAYTON = SHARED_DATA / "layton"
@@ -44,48 +42,42 @@ class Board:
         self.provider = np.array([self.providers.index(provider_of[n]) for n in self.names])
         self.yes = (self.verdicts == 1).sum(axis=1)
         self.total = (self.verdicts >= 0).sum(axis=1)
-        self.target = TargetPredictions(
+        self.target = Predictions(
             self.model, self.item, self.yes, self.total, np.zeros(len(rows), dtype=bool), self.provider
         )
         at = np.flatnonzero(self.human >= 0)
-        self.gold = GoldPredictions(
+        self.gold = LabelledAnswers(
             self.model[at], self.provider[self.model[at]], self.yes[at], self.total[at], self.human[at], at
         )
-        self.strata = build_strata(self.target, self.gold)
+        self.counts = count(self.target, self.gold)
 
 
-def scored(target: TargetPredictions, gold: GoldPredictions, *, level: float = 0.95) -> tuple[ModelScore, ...]:
+def scored(predictions: Predictions, labels: LabelledAnswers, *, level: float = 0.95) -> tuple[ModelScore, ...]:
     """The scores of all models of a board."""
-    strata = build_strata(target, gold, by_seats=True)
-    found = fit(label_table(target, gold, strata), len(strata.items))
-    return hierarchical_scores(strata, found, level=level)
+    return hierarchical_scores(fit(count(predictions, labels)), level=level)
 
 
-def make_strata(
+def make_counts(
     bins: list[tuple[int, int]],
     n: list[list[int]],
-    pool: list[list[tuple[int, int]]],
+    pool: list[tuple[int, int]],
     *,
     own: list[list[tuple[int, int]]] | None = None,
     known_zeros: list[int] | None = None,
-) -> Strata:
-    """Strata from counts: `pool` and `own` hold (labels, positives) per model and bin."""
-    counts = np.array(n, dtype=np.int64).reshape(len(n), len(bins))
-    zeros = np.array(known_zeros if known_zeros is not None else [0] * len(n), dtype=np.int64)
-    labels = np.array(pool, dtype=np.int64).reshape(*counts.shape, 2)
-    mine = np.zeros_like(labels) if own is None else np.array(own, dtype=np.int64).reshape(labels.shape)
-    return Strata(
-        bin_yes=np.array([b[0] for b in bins], dtype=np.int64),
-        bin_total=np.array([b[1] for b in bins], dtype=np.int64),
-        n=counts,
-        pool_labels=labels[..., 0],
-        pool_positives=labels[..., 1],
-        borrowed_labels=labels[..., 0],
-        borrowed_positives=labels[..., 1],
-        own_labels=mine[..., 0],
-        own_positives=mine[..., 1],
-        known_zeros=zeros,
-        items=counts.sum(axis=1) + zeros,
-        row_bin=np.zeros(0, dtype=np.int64),
-        row_label=np.zeros(0, dtype=np.int64),
-    )
+) -> Counts:
+    """Count predictions and labels: `n` predictions by model and bin, `pool` (labels, positives) of another maker's
+    model by bin, `own` labels by model and bin. Every model is of a maker of its own."""
+    rows: list[tuple[int, ...]] = []
+    labels: list[tuple[int, ...]] = []
+    for k, of_model in enumerate(n):
+        zeros = known_zeros[k] if known_zeros else 0
+        for at, (vote, size) in enumerate(zip(bins, of_model, strict=True)):
+            given, right = own[k][at] if own else (0, 0)
+            labels += [(k, k, *vote, int(i < right), len(rows) + i) for i in range(given)]
+            rows += [(k, len(rows) + i, *vote, 0) for i in range(size)]
+        rows += [(k, len(rows) + i, 0, 0, 1) for i in range(zeros)]
+    for vote, (given, right) in zip(bins, pool, strict=True):
+        labels += [(-1, len(n), *vote, int(i < right), -1) for i in range(given)]
+    model, item, yes, total, zero = np.array(rows, dtype=np.int64).reshape(-1, 5).T
+    predictions = Predictions(model, item, yes, total, zero == 1, np.arange(len(n)))
+    return count(predictions, LabelledAnswers(*np.array(labels, dtype=np.int64).reshape(-1, 6).T))

@@ -18,8 +18,3 @@ def boards() -> dict[str, Board]:
 @pytest.fixture(scope="session")
 def expected() -> dict[str, Any]:
     return dict(read_json("expected_llm.json"))
-
-
-@pytest.fixture(scope="session")
-def diagnostics() -> dict[str, Any]:
-    return dict(read_json("diagnostics_llm.json"))

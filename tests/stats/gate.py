@@ -7,14 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
+from layton_batch.stats.counts import FloatArray, LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
-from layton_batch.stats.hierarchical_scores import hierarchical_scores
-from layton_batch.stats.joint import JointDraws
-from layton_batch.stats.label_table import label_table
-from layton_batch.stats.posterior import ModelScore
+from layton_batch.stats.hierarchical_scores import ModelScore, hierarchical_scores
 from layton_batch.stats.ranks import rank_ranges
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
-from layton_batch.stats.strata import FloatArray, GoldPredictions, TargetPredictions, build_strata
 from tests.stats.worlds import Board, World, draw
 
 DRAWS = 2000
@@ -46,13 +43,13 @@ def measure(world: World, boards: int, *, seed: int | list[int], draws: int = DR
 
 
 def _one(board: Board, draws: int) -> tuple[FloatArray, ...]:
-    strata = build_strata(board.target, board.gold, by_seats=True)
-    found = fit(label_table(board.target, board.gold, strata), len(strata.items))
-    rows = hierarchical_scores(strata, found)
+    counts = count(board.target, board.gold)
+    found = fit(counts)
+    rows = hierarchical_scores(found)
     joint = None
     if draws:
         rates = rate_draws(found, seed=0, draws=draws)
-        joint = (draws_on_these(strata, rates, seed=0), draws_on_new(strata, board.target, rates, seed=0))
+        joint = (draws_on_these(counts, rates, seed=0), draws_on_new(counts, rates, seed=0))
     ends = np.array([_ends(row) for row in rows])
     held = (ends[:, 0] <= board.here + 1e-9) & (board.here <= ends[:, 1] + 1e-9)
     held_new = (ends[:, 2] <= board.new) & (board.new <= ends[:, 3])
@@ -64,28 +61,22 @@ def _one(board: Board, draws: int) -> tuple[FloatArray, ...]:
     return held * 1.0, widths[0], held_new * 1.0, widths[1], pairs, pairs_new, _ranks(joint[0], board.here)
 
 
-def ends_of(target: TargetPredictions, gold: GoldPredictions) -> FloatArray:
+def ends_of(target: Predictions, gold: LabelledAnswers) -> FloatArray:
     """[K, 4] the ends on these items and on new ones."""
-    strata = build_strata(target, gold, by_seats=True)
-    found = fit(label_table(target, gold, strata), len(strata.items))
-    return np.array([_ends(row) for row in hierarchical_scores(strata, found)])
+    return np.array([_ends(row) for row in hierarchical_scores(fit(count(target, gold)))])
 
 
 def _ends(row: ModelScore) -> tuple[float, float, float, float]:
-    assert row.lower is not None
-    assert row.upper is not None
-    assert row.new_lower is not None
-    assert row.new_upper is not None
     return row.lower, row.upper, row.new_lower, row.new_upper
 
 
-def _pairs(draws: JointDraws, truth: FloatArray) -> FloatArray:
+def _pairs(draws: FloatArray, truth: FloatArray) -> FloatArray:
     first, second = np.triu_indices(len(truth), 1)
-    low, high = np.quantile(draws.theta[:, first] - draws.theta[:, second], [0.025, 0.975], axis=0)
+    low, high = np.quantile(draws[:, first] - draws[:, second], [0.025, 0.975], axis=0)
     gap = truth[first] - truth[second]
     return np.array([((low <= gap + 1e-9) & (gap <= high + 1e-9)).mean()])
 
 
-def _ranks(draws: JointDraws, truth: FloatArray) -> FloatArray:
+def _ranks(draws: FloatArray, truth: FloatArray) -> FloatArray:
     sets, rank = rank_ranges(draws), rankdata(-truth, method="min")
     return np.array([((sets.best <= rank) & (rank <= sets.worst)).all() * 1.0])

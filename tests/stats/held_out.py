@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from layton_batch.stats.strata import GoldPredictions, IntArray, TargetPredictions
+from layton_batch.stats.counts import IntArray, LabelledAnswers, Predictions
 from tests.stats.boards import FIELDS, LAYTON, Board
 from tests.stats.gate import ends_of
 
@@ -86,11 +86,11 @@ def _interval(case: _Case) -> tuple[float, float]:
     row_of = np.full(len(is_scored), -1)
     row_of[rows] = np.arange(len(rows))
     labelled = np.setdiff1d(np.flatnonzero(board.human >= 0), case.hidden)
-    target = TargetPredictions(
+    target = Predictions(
         board.model[rows], board.item[rows], board.yes[rows], board.total[rows], np.zeros(len(rows), dtype=np.bool_),
         board.provider,
     )  # fmt: skip
-    gold = GoldPredictions(
+    gold = LabelledAnswers(
         board.model[labelled], board.provider[board.model[labelled]], board.yes[labelled], board.total[labelled],
         board.human[labelled], row_of[labelled],
     )  # fmt: skip

@@ -12,10 +12,9 @@ from functools import cache
 
 import numpy as np
 
+from layton_batch.stats.counts import LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import hierarchical_scores
-from layton_batch.stats.label_table import label_table
-from layton_batch.stats.strata import GoldPredictions, TargetPredictions, build_strata
 
 SEATS = 3
 RATES = (0.01, 0.24, 0.87, 0.972)  # of a person's yes at 0 to 3 votes
@@ -48,11 +47,8 @@ def measure(jury: str, boards: int, *, seed: int) -> dict[str, Trial]:
         chances = np.where(labels == 1, *JURIES[jury])
         for name, yes in (("trusted", rng.binomial(SEATS, chances)), ("rejudged", labelled_votes)):
             target, gold = _target(votes), _gold(yes, labels)
-            strata = build_strata(target, gold, by_seats=True)
-            rows = hierarchical_scores(strata, fit(label_table(target, gold, strata), MODELS))
+            rows = hierarchical_scores(fit(count(target, gold)))
             for one, truth in zip(rows, said.mean(axis=1), strict=True):
-                assert one.lower is not None
-                assert one.upper is not None
                 held = one.lower - 1e-9 <= truth <= one.upper + 1e-9
                 found[name].append((held, (one.upper - one.lower) / 2))
     return {name: Trial(*np.mean(rows, axis=0).tolist()) for name, rows in found.items()}
@@ -67,27 +63,27 @@ def _answers(
     return votes, (rng.random((models, items)) < np.array(RATES)[votes]).astype(np.int64)
 
 
-def _target(votes: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> TargetPredictions:
+def _target(votes: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> Predictions:
     models, items = votes.shape
-    return TargetPredictions(
+    return Predictions(
         model=np.repeat(np.arange(models), items),
         item=np.tile(np.arange(items), models),
         yes=votes.ravel(),
         total=np.full(votes.size, SEATS),
         known_zero=np.zeros(votes.size, dtype=np.bool_),
-        provider=np.arange(models),
+        maker=np.arange(models),
     )
 
 
 def _gold(
     votes: np.ndarray[tuple[int, int], np.dtype[np.int64]], labels: np.ndarray[tuple[int, int], np.dtype[np.int64]]
-) -> GoldPredictions:
+) -> LabelledAnswers:
     models, items = votes.shape
-    return GoldPredictions(
-        model=np.full(votes.size, -1),
-        provider=np.repeat(np.arange(models) + MODELS, items),
+    return LabelledAnswers(
+        author=np.full(votes.size, -1),
+        maker=np.repeat(np.arange(models) + MODELS, items),
         yes=votes.ravel(),
         total=np.full(votes.size, SEATS),
-        label=labels.ravel(),
-        own_target_row=np.full(votes.size, -1),
+        correct=labels.ravel(),
+        row=np.full(votes.size, -1),
     )

@@ -1,4 +1,4 @@
-"""Exact laws of whole numbers, and the quantile of the beta distribution: against independent sums and scipy."""
+"""Exact laws of whole numbers, against independent sums."""
 
 from __future__ import annotations
 
@@ -7,27 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from scipy import special as scipy_special
 from scipy import stats
 
 from layton_batch.stats import distributions
-from layton_batch.stats.distributions import beta_interval, beta_quantile
-
-# ---- whole numbers -------------------------------------------------------------------------------------------------
-
-
-def test_pmfs_equal_scipy() -> None:
-    trials = np.array([0, 1, 7, 186, 3])
-    positives, negatives = np.array([3.0, 1.0, 5.0, 300.0, 2.0]), np.array([2.0, 40.0, 5.0, 4.0, 9.0])
-    alpha, beta = np.array([0.5, 1.5, 0.5, 423.6, 2.0]), np.array([0.5, 0.5, 154.8, 0.5, 0.7])
-    y = np.arange(187)
-    binomial = distributions.binomial_pmf(trials, positives, negatives)
-    mixed = distributions.beta_binomial_pmf(trials, alpha, beta)
-    for i, n in enumerate(trials):
-        assert binomial[i] == pytest.approx(
-            stats.binom.pmf(y, n, positives[i] / (positives[i] + negatives[i])), abs=1e-13
-        )
-        assert mixed[i] == pytest.approx(stats.betabinom.pmf(y, n, alpha[i], beta[i]), abs=1e-11)
 
 
 def test_rates_of_zero_and_one_are_exact() -> None:
@@ -94,29 +76,6 @@ def test_chunks_hold_every_model_once() -> None:
     parts = distributions.chunks(sizes)
     assert sorted(np.concatenate(parts).tolist()) == list(range(7))
     assert all(len(p) == 1 or int(sizes[p].max() + 1) * len(p) <= 1_000_000 for p in parts)
-
-
-# ---- the quantile of the beta distribution -------------------------------------------------------------------------
-
-
-def test_beta_quantiles_undo_the_distribution() -> None:
-    rng = np.random.default_rng(7)
-    a = np.concatenate([10 ** rng.uniform(-0.7, 4, 800), [0.5, 0.5, 2.0, 1e5]])
-    b = np.concatenate([10 ** rng.uniform(-0.7, 4, 800), [0.5, 200.5, 3.0, 1e5]])
-    compared = []
-    for level in np.linspace(0.01, 0.99, 21):
-        x = beta_quantile(float(level), a, b)
-        is_apart = x < 1 - 1e-9  # nearer to 1, neighbouring floats differ in probability by more
-        assert scipy_special.betainc(a, b, x)[is_apart] == pytest.approx(level, abs=1e-9)
-        compared.append(is_apart.mean())
-    assert np.mean(compared) > 0.95
-
-
-def test_closed_forms_and_ends() -> None:
-    one = np.array([1.0])
-    assert beta_quantile(0.271, one, 3 * one) == pytest.approx(1 - (1 - 0.271) ** (1 / 3), rel=1e-12)
-    assert beta_quantile(0.1, 0.5 * one, 0.5 * one) == pytest.approx(np.sin(0.05 * np.pi) ** 2, rel=1e-10)
-    assert [float(end[0]) for end in beta_interval(1.0, one, one)] == [0.0, 1.0]
 
 
 def test_scipy_is_loaded_only_where_a_quantile_is_computed() -> None:

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 from layton_batch.stats import hierarchical
+from layton_batch.stats.counts import Counts, FloatArray, LabelledAnswers, Predictions, count
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
 from layton_batch.stats.hierarchical import Fit, fit
 from layton_batch.stats.hierarchical_scores import collapsed, hierarchical_scores, slope_interval
-from layton_batch.stats.joint import JointDraws
-from layton_batch.stats.label_table import LabelTable, label_table
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
-from layton_batch.stats.strata import FloatArray, GoldPredictions, Strata, TargetPredictions, build_strata
 from tests.support.tiers import tiered
 
 from .gate import measure
@@ -33,11 +31,15 @@ VARIANCES = np.array([[0.00331267, 0.00642649], [0.00522816, 0.00329068], [0.009
 """Of the rates of the small table, by plain importance sampling."""
 
 
-def small_table() -> LabelTable:
+def small_table() -> Counts:
     """Two models with labels and a newcomer, of three makers; all no and all yes of three seats."""
-    return LabelTable(
-        yes=np.array([0, 3]), total=np.array([3, 3]), items=ITEMS, labels=LABELS, positives=POSITIVES,
-        maker=np.array([0, 1, 2]), place=np.array([0, 1]),
+    votes, nothing = ITEMS.astype(np.int64), np.zeros(0, dtype=np.int64)
+    return Counts(
+        predictions=Predictions(nothing, nothing, nothing, nothing, nothing == 1, np.arange(3)), yes=np.array([0, 3]),
+        total=np.array([3, 3]), bins=np.array([0, 1]), n=votes, own_labels=LABELS.astype(np.int64),
+        own_positives=POSITIVES.astype(np.int64), known_zeros=np.zeros(3, dtype=np.int64),
+        labels=LABELS.astype(np.int64), positives=POSITIVES.astype(np.int64), maker=np.arange(3), row_bin=nothing,
+        row_label=nothing,
     )  # fmt: skip
 
 
@@ -112,7 +114,7 @@ def model_sums(
 
 
 def moments(found: Fit) -> tuple[FloatArray, FloatArray]:
-    mean, square = np.zeros((2, found.models, len(found.table.place)))
+    mean, square = np.zeros((2, *found.counts.n.shape))
     for states in found.states():
         weight = states.chance.sum(axis=2)[..., None]
         mean[states.models] = (weight * states.mean).sum(axis=(1, 2))
@@ -129,94 +131,87 @@ def test_the_means_and_variances_of_plain_importance_sampling_are_those_written_
 
 def test_means_and_variances_are_those_of_plain_importance_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
     want, spread = MEANS, VARIANCES
-    few, few_variance = moments(fit(small_table(), 3))
+    few, few_variance = moments(fit(small_table()))
     monkeypatch.setattr(hierarchical, "_TRIALS", 8192)
     monkeypatch.setattr(hierarchical, "POINTS", 4096)
-    many, many_variance = moments(fit(small_table(), 3))
+    many, many_variance = moments(fit(small_table()))
     assert many == pytest.approx(want, abs=3e-3)
     assert np.sqrt(many_variance) == pytest.approx(np.sqrt(spread), rel=0.05)
     assert (np.abs(few - want) < 0.15 * np.sqrt(spread)).all()  # with as many points as a board gets
     assert np.sqrt(few_variance) == pytest.approx(np.sqrt(spread), rel=0.15)
 
 
-def one_board(seed: int, world: World | None = None) -> tuple[Strata, TargetPredictions, Fit]:
+def one_board(seed: int, world: World | None = None) -> Fit:
     board = draw(world or World(slope=0.35), np.random.default_rng(seed))
-    strata = build_strata(board.target, board.gold, by_seats=True)
-    return strata, board.target, fit(label_table(board.target, board.gold, strata), len(strata.items))
+    return fit(count(board.target, board.gold))
 
 
 def test_the_same_board_gives_the_same_digits() -> None:
-    (strata, _, first), (_, _, second) = one_board(3), one_board(3)
-    assert hierarchical_scores(strata, first) == hierarchical_scores(strata, second)
+    first, second = one_board(3), one_board(3)
+    assert hierarchical_scores(first) == hierarchical_scores(second)
     one, other = (rate_draws(found, seed=1, draws=300) for found in (first, second))
     assert (one.rates == other.rates).all()
     assert (one.mix == other.mix).all()
 
 
 def test_draws_intervals_and_plans_are_of_one_law() -> None:
-    strata, target, found = one_board(4)
-    rows = hierarchical_scores(strata, found)
+    found = one_board(4)
+    rows = hierarchical_scores(found)
     rates = rate_draws(found, seed=0, draws=6000)
-    post = collapsed(strata, found)
+    alpha, beta = collapsed(found)
     mean, _ = moments(found)
-    assert post.alpha / (post.alpha + post.beta) == pytest.approx(mean)
+    assert alpha / (alpha + beta) == pytest.approx(mean)
     assert rates.rates.mean(axis=0) == pytest.approx(mean, abs=0.015)
-    here, new = draws_on_these(strata, rates, seed=0), draws_on_new(strata, target, rates, seed=0)
-    assert here.theta.mean(axis=0) == pytest.approx([row.score for row in rows], abs=4e-3)
+    here, new = draws_on_these(found.counts, rates, seed=0), draws_on_new(found.counts, rates, seed=0)
+    assert here.mean(axis=0) == pytest.approx([row.score for row in rows], abs=4e-3)
     for i, row in enumerate(rows):
         for draws, low, high in ((here, row.lower, row.upper), (new, row.new_lower, row.new_upper)):
             assert share_inside(draws, i, low, high) == pytest.approx(0.955, abs=0.03)
 
 
-def share_inside(draws: JointDraws, model: int, low: float | None, high: float | None) -> float:
-    assert low is not None
-    assert high is not None
-    theta = draws.theta[:, model]
+def share_inside(draws: FloatArray, model: int, low: float, high: float) -> float:
+    theta = draws[:, model]
     return float(((theta >= low - 1e-9) & (theta <= high + 1e-9)).mean())
 
 
 @pytest.mark.parametrize("boards", tiered((1, 5), ci=(1,)))
 def test_the_slope_is_found_where_votes_mean_more_for_better_models(boards: int) -> None:
-    flat = [slope_interval(one_board(seed, World(slope=0.0, labels=130))[2])[0] for seed in range(boards)]
-    steep = [slope_interval(one_board(seed, World(slope=1.0, labels=130))[2])[0] for seed in range(boards)]
+    flat = [slope_interval(one_board(seed, World(slope=0.0, labels=130)))[0] for seed in range(boards)]
+    steep = [slope_interval(one_board(seed, World(slope=1.0, labels=130)))[0] for seed in range(boards)]
     assert np.mean(flat) < 0.3
     assert np.mean(steep) > 0.7
 
 
 def test_rates_rise_with_the_vote_also_where_labels_are_few() -> None:
-    _, _, found = one_board(5, World(labels=2))
+    found = one_board(5, World(labels=2))
     mean, _ = moments(found)
     assert (np.diff(mean, axis=1) > 0).all()
 
 
 def test_labels_of_another_jury_widen_every_interval() -> None:
     board = draw(World(), np.random.default_rng(6))
-    whose = np.full(len(board.gold.label), -1)
-    gold = GoldPredictions(whose, board.gold.provider + 9, board.gold.yes, board.gold.total, board.gold.label, whose)
-    strata = build_strata(board.target, gold, by_seats=True)
-    table = label_table(board.target, gold, strata)
-    models = len(strata.items)
-    own, other = (hierarchical_scores(strata, fit(table, models, other_jury=flag)) for flag in (False, True))
-    widths = [[(row.upper or 0) - (row.lower or 0) for row in rows] for rows in (own, other)]
+    whose = np.full(len(board.gold.correct), -1)
+    gold = LabelledAnswers(whose, board.gold.maker + 9, board.gold.yes, board.gold.total, board.gold.correct, whose)
+    counts = count(board.target, gold)
+    own, other = (hierarchical_scores(fit(counts, other_jury=flag)) for flag in (False, True))
+    widths = [[row.upper - row.lower for row in rows] for rows in (own, other)]
     assert all(b > a for a, b in zip(*widths, strict=True))
 
 
 def test_no_labels_at_all_say_little() -> None:
     board = draw(World(labels=0), np.random.default_rng(7))
-    strata = build_strata(board.target, board.gold, by_seats=True)
-    for row in hierarchical_scores(strata, fit(label_table(board.target, board.gold, strata), len(strata.items))):
-        assert (row.upper or 0) - (row.lower or 0) > 0.1
+    for row in hierarchical_scores(fit(count(board.target, board.gold))):
+        assert row.upper - row.lower > 0.1
         assert "no_gold" in row.flags
 
 
 def test_votes_of_other_seats_share_what_they_say_and_no_more() -> None:
     board = draw(World(missing=0.3, labels=130), np.random.default_rng(8))
-    strata = build_strata(board.target, board.gold, by_seats=True)
-    table = label_table(board.target, board.gold, strata)
+    table = count(board.target, board.gold)
     alone = (table.yes == 1) & (table.total == 1)  # one judge, yes: its labels are taken away
     fewer = replace(table, labels=np.where(alone, 0, table.labels), positives=np.where(alone, 0, table.positives))
-    (all_mean, all_variance), (mean, variance) = (moments(fit(one, len(strata.items))) for one in (table, fewer))
-    one_yes = int(np.flatnonzero(alone[table.place])[0])
+    (all_mean, all_variance), (mean, variance) = (moments(fit(one)) for one in (table, fewer))
+    one_yes = int(np.flatnonzero(alone[table.bins])[0])
     assert np.isfinite(all_mean).all()
     assert (mean[:, one_yes] > 0.5).all()  # by the labels of two and three judges who all say yes
     assert variance[:, one_yes].mean() > 1.5 * all_variance[:, one_yes].mean()
@@ -225,7 +220,7 @@ def test_votes_of_other_seats_share_what_they_say_and_no_more() -> None:
 def test_thousands_of_labels_leave_no_number_that_is_none() -> None:
     table = small_table()
     many = replace(table, labels=table.labels * 900, positives=(table.labels - table.positives) * 900)
-    mean, variance = moments(fit(many, 3))  # against the order of the votes, and by more than a double can hold
+    mean, variance = moments(fit(many))  # against the order of the votes, and by more than a double can hold
     assert np.isfinite(mean).all()
     assert (variance > 0).all()
 
@@ -250,8 +245,7 @@ def test_errors_in_the_abilities_do_not_flatten_the_slope(boards: int) -> None:
     slopes = []
     for _ in range(boards):
         board = draw(world, rng)
-        strata = build_strata(board.target, board.gold, by_seats=True)
-        slopes.append(slope_interval(fit(label_table(board.target, board.gold, strata), len(strata.items)))[0])
+        slopes.append(slope_interval(fit(count(board.target, board.gold)))[0])
     assert 0.9 < np.mean(slopes) < 1.4
 
 
@@ -264,24 +258,23 @@ def test_errors_in_the_abilities_do_not_flatten_the_slope(boards: int) -> None:
 def test_no_interval_is_longer_than_the_model_s_own_labels_give_without_a_jury(world: str, boards: int) -> None:
     for seed in range(boards):
         board = draw_truth_first(TRUTH_WORLDS[world], np.random.default_rng(seed))
-        strata = build_strata(board.target, board.gold, by_seats=True)
-        labels, yes = strata.own_labels.sum(axis=1), strata.own_positives.sum(axis=1)
+        counts = count(board.target, board.gold)
+        labels, yes = counts.own_labels.sum(axis=1), counts.own_positives.sum(axis=1)
         low, high = beta_interval(0.95, yes + 0.5, labels - yes + 0.5)
-        first, last = shortest_set(beta_binomial_pmf(strata.items - labels, yes + 0.5, labels - yes + 0.5), 0.95)
-        rows = hierarchical_scores(strata, fit(label_table(board.target, board.gold, strata), len(strata.items)))
+        first, last = shortest_set(beta_binomial_pmf(counts.items - labels, yes + 0.5, labels - yes + 0.5), 0.95)
+        rows = hierarchical_scores(fit(counts))
         for k in np.flatnonzero(labels):
-            assert (rows[k].new_upper or 1) - (rows[k].new_lower or 0) <= high[k] - low[k] + 1e-9
-            assert (rows[k].upper or 1) - (rows[k].lower or 0) <= (last[k] - first[k]) / strata.items[k] + 1e-9
+            assert rows[k].new_upper - rows[k].new_lower <= high[k] - low[k] + 1e-9
+            assert rows[k].upper - rows[k].lower <= (last[k] - first[k]) / counts.items[k] + 1e-9
 
 
 def test_a_jury_that_is_always_right_leaves_the_interval_of_as_many_labels_as_items() -> None:
     world = TruthWorld(sees_right=(0.999, 0.999), sees_wrong=(0.999, 0.999), by_answer=0, by_item=0, lean=0, kindness=0)
     board = draw_truth_first(world, np.random.default_rng(1))
-    strata = build_strata(board.target, board.gold, by_seats=True)
-    rows = hierarchical_scores(strata, fit(label_table(board.target, board.gold, strata), len(strata.items)))
+    rows = hierarchical_scores(fit(count(board.target, board.gold)))
     right = board.here * world.items
     low, high = beta_interval(0.95, right + 0.5, world.items - right + 0.5)
-    width = np.array([(row.new_upper or 0) - (row.new_lower or 0) for row in rows])
+    width = np.array([row.new_upper - row.new_lower for row in rows])
     assert width == pytest.approx(high - low, rel=0.1)
     assert width.mean() == pytest.approx((high - low).mean(), rel=0.03)
 
@@ -291,17 +284,15 @@ def test_where_labels_can_be_wrong_the_intervals_allow_for_it(boards: int) -> No
     held: dict[float, list[bool]] = {0.0: [], 0.05: []}
     for seed in range(boards):
         board = draw_truth_first(TRUTH_WORLDS["5 % wrong labels"], np.random.default_rng(seed))
-        strata = build_strata(board.target, board.gold, by_seats=True)
-        table = label_table(board.target, board.gold, strata)
+        counts = count(board.target, board.gold)
         for error, found in held.items():
-            one = fit(table, len(strata.items), label_error=error)
-            rows = hierarchical_scores(strata, one)[:7]
+            one = fit(counts, label_error=error)
+            rows = hierarchical_scores(one)[:7]
             found += [
-                (row.lower or 0) - 1e-9 <= truth <= (row.upper or 1) + 1e-9
-                for row, truth in zip(rows, board.here, strict=False)
+                row.lower - 1e-9 <= truth <= row.upper + 1e-9 for row, truth in zip(rows, board.here, strict=False)
             ]
-        drawn = draws_on_these(strata, rate_draws(one, seed=0, draws=2000), seed=0)
-        assert drawn.theta.mean(axis=0)[:7] == pytest.approx([row.score for row in rows], abs=6e-3)
+        drawn = draws_on_these(counts, rate_draws(one, seed=0, draws=2000), seed=0)
+        assert drawn.mean(axis=0)[:7] == pytest.approx([row.score for row in rows], abs=6e-3)
     assert np.mean(held[0.0]) < 0.85
     assert np.mean(held[0.05]) >= 0.93
 
@@ -313,10 +304,9 @@ def test_three_labels_a_model_of_judges_near_useless_leave_nearly_everything_ope
     held = []
     for seed in range(boards):
         board = draw_truth_first(world, np.random.default_rng(seed))
-        strata = build_strata(board.target, board.gold, by_seats=True)
-        rows = hierarchical_scores(strata, fit(label_table(board.target, board.gold, strata), len(strata.items)))
-        held += [(row.lower or 0) <= truth <= (row.upper or 1) for row, truth in zip(rows, board.here, strict=True)]
-        assert np.mean([(row.upper or 1) - (row.lower or 0) for row in rows]) > 0.3
+        rows = hierarchical_scores(fit(count(board.target, board.gold)))
+        held += [row.lower <= truth <= row.upper for row, truth in zip(rows, board.here, strict=True)]
+        assert np.mean([row.upper - row.lower for row in rows]) > 0.3
     assert np.mean(held) > 0.85
 
 
@@ -325,9 +315,8 @@ def held_by(world: TruthWorld, boards: int, **how: bool) -> tuple[FloatArray, Fl
     held, width = [], []
     for seed in range(boards):
         board = draw_truth_first(world, np.random.default_rng(seed))
-        strata = build_strata(board.target, board.gold, by_seats=True)
-        found = fit(label_table(board.target, board.gold, strata), len(strata.items), **how)
-        ends = np.array([[row.lower, row.upper] for row in hierarchical_scores(strata, found)], dtype=np.float64)
+        rows = hierarchical_scores(fit(count(board.target, board.gold), **how))
+        ends = np.array([[row.lower, row.upper] for row in rows], dtype=np.float64)
         held.append((ends[:, 0] - 1e-9 <= board.here) & (board.here <= ends[:, 1] + 1e-9))
         width.append((ends[:, 1] - ends[:, 0]) / 2)
     return np.mean(held, axis=0), np.mean(width, axis=0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from layton_batch.stats.counts import FloatArray
 from layton_batch.stats.joint import difference, large_strata, mark_draws, mark_scores
-from layton_batch.stats.strata import FloatArray
 from tests.support.tiers import tiered
 
 
@@ -27,7 +27,7 @@ def test_marks_of_0_and_1_get_jeffreys_interval() -> None:
 
 
 def test_a_models_draws_are_jeffreys_posterior() -> None:
-    theta = mark_draws(binary([0, 12, 20], 20), seed=3, draws=20_000).single.theta
+    theta = mark_draws(binary([0, 12, 20], 20), seed=3, draws=20_000).single
     for column, right in enumerate((0, 12, 20)):
         law = stats.beta(right + 0.5, 20 - right + 0.5)
         assert stats.kstest(theta[:, column], law.cdf).pvalue > 1e-3

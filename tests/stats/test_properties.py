@@ -10,21 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
+from layton_batch.stats.counts import LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import hierarchical_scores
-from layton_batch.stats.label_table import label_table
 from layton_batch.stats.paper import paper_draws, paper_scores
 from layton_batch.stats.planning import expected_variance
-from layton_batch.stats.posterior import Posterior
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
-from layton_batch.stats.strata import GoldPredictions, TargetPredictions, build_strata
 
 from .boards import scored
 
 FITTED = settings(max_examples=settings().max_examples // 16)  # a fit takes a tenth of a second
 seeds = st.integers(0, 2**32 - 1)
-Pair = tuple[TargetPredictions, GoldPredictions]
+Pair = tuple[Predictions, LabelledAnswers]
 
 
 def random_board(seed: int) -> Pair:
@@ -32,7 +30,7 @@ def random_board(seed: int) -> Pair:
     rng = np.random.default_rng(seed)
     models, items, votes = int(rng.integers(1, 6)), int(rng.integers(1, 25)), int(rng.integers(1, 5))
     model, item = (v.ravel() for v in np.meshgrid(np.arange(models), np.arange(items), indexing="ij"))
-    keep = rng.random(len(model)) < rng.choice([1.0, 0.8])
+    keep = (rng.random(len(model)) < rng.choice([1.0, 0.8])) | (item == 0)
     model, item = model[keep], item[keep]
     total = rng.integers(0, votes + 1, len(model)) if rng.random() < 0.5 else np.full(len(model), votes)
     yes = rng.binomial(total, rng.choice([0.1, 0.5, 0.9], len(model)))
@@ -42,15 +40,15 @@ def random_board(seed: int) -> Pair:
     strangers = int(rng.integers(0, 40))
     g_total = np.concatenate([total[own], np.full(strangers, votes)])
     g_yes = np.concatenate([yes[own], rng.integers(0, votes + 1, strangers)])
-    gold = GoldPredictions(
-        model=np.concatenate([model[own], np.full(strangers, -1)]),
-        provider=np.concatenate([provider[model[own]], rng.integers(0, 4, strangers)]),
+    gold = LabelledAnswers(
+        author=np.concatenate([model[own], np.full(strangers, -1)]),
+        maker=np.concatenate([provider[model[own]], rng.integers(0, 4, strangers)]),
         yes=g_yes,
         total=g_total,
-        label=rng.binomial(1, np.clip(g_yes / np.maximum(g_total, 1), 0.05, 0.95)),
-        own_target_row=np.concatenate([own, np.full(strangers, -1)]),
+        correct=rng.binomial(1, np.clip(g_yes / np.maximum(g_total, 1), 0.05, 0.95)),
+        row=np.concatenate([own, np.full(strangers, -1)]),
     )
-    return TargetPredictions(model, item, yes, total, zero, provider), gold
+    return Predictions(model, item, yes, total, zero, provider), gold
 
 
 def shuffled(board: Pair, models: Any, rows: Any, labels: Any) -> Pair:
@@ -58,14 +56,14 @@ def shuffled(board: Pair, models: Any, rows: Any, labels: Any) -> Pair:
     target, gold = board
     place = np.argsort(models)
     row_place = np.argsort(rows)
-    moved = TargetPredictions(
+    moved = Predictions(
         place[target.model][rows], target.item[rows], target.yes[rows], target.total[rows], target.known_zero[rows],
-        target.provider[models],
+        target.maker[models],
     )  # fmt: skip
-    of = np.where(gold.model >= 0, place[gold.model], -1)
-    row = np.where(gold.own_target_row >= 0, row_place[gold.own_target_row], -1)
-    fields = (of, gold.provider, gold.yes, gold.total, gold.label, row)
-    return moved, GoldPredictions(*(v[labels] for v in fields))
+    of = np.where(gold.author >= 0, place[gold.author], -1)
+    row = np.where(gold.row >= 0, row_place[gold.row], -1)
+    fields = (of, gold.maker, gold.yes, gold.total, gold.correct, row)
+    return moved, LabelledAnswers(*(v[labels] for v in fields))
 
 
 def numbers(rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -80,9 +78,9 @@ def test_permuting_models_items_and_labels_changes_nothing(seed: int) -> None:
     board = random_board(seed)
     rng = np.random.default_rng(seed + 1)
     target, gold = board
-    models = rng.permutation(len(target.provider))
-    other = shuffled(board, models, rng.permutation(len(target.model)), rng.permutation(len(gold.label)))
-    first, second = numbers(paper_scores(build_strata(*board))), numbers(paper_scores(build_strata(*other)))
+    models = rng.permutation(len(target.maker))
+    other = shuffled(board, models, rng.permutation(len(target.model)), rng.permutation(len(gold.correct)))
+    first, second = numbers(paper_scores(count(*board))), numbers(paper_scores(count(*other)))
     assert [first[m] for m in models] == second
 
 
@@ -99,10 +97,10 @@ def test_renaming_items_changes_nothing(seed: int) -> None:
 def test_merging_identical_bins_changes_nothing(seed: int) -> None:
     target, gold = random_board(seed)
     rng = np.random.default_rng(seed)
-    by, gold_by = rng.integers(1, 4, len(target.model)), rng.integers(1, 4, len(gold.label))
+    by, gold_by = rng.integers(1, 4, len(target.model)), rng.integers(1, 4, len(gold.correct))
     scaled = dataclasses.replace(target, yes=target.yes * by, total=target.total * by)
     gold_scaled = dataclasses.replace(gold, yes=gold.yes * gold_by, total=gold.total * gold_by)
-    a, b = build_strata(target, gold), build_strata(scaled, gold_scaled)
+    a, b = count(target, gold), count(scaled, gold_scaled)
     assert numbers(paper_scores(a)) == numbers(paper_scores(b))
 
 
@@ -110,21 +108,13 @@ def test_merging_identical_bins_changes_nothing(seed: int) -> None:
 @given(seeds)
 def test_every_score_is_a_number_in_range_or_a_gap_with_a_reason(seed: int) -> None:
     board = random_board(seed)
-    strata = build_strata(*board)
-    for i, row in enumerate(scored(*board)):
-        if row.score is None:
-            assert (row.reason, int(strata.items[i])) == ("no items", 0)
-            continue
-        assert row.lower is not None
-        assert row.upper is not None
-        assert row.new_lower is not None
-        assert row.new_upper is not None
-        assert row.new_score is not None
+    counts = count(*board)
+    for row in scored(*board):
         assert 0 <= row.lower <= row.upper <= 1
         assert 0 <= row.score <= 1
         assert 0 <= row.new_lower <= row.new_score + 1e-12
         assert row.new_score <= row.new_upper + 1e-12 <= 1 + 1e-12
-    for paper in paper_scores(strata):
+    for paper in paper_scores(counts):
         assert (paper.score is None) == (paper.reason is not None)
         if paper.score is not None:
             assert paper.lower is not None
@@ -137,53 +127,50 @@ def test_every_score_is_a_number_in_range_or_a_gap_with_a_reason(seed: int) -> N
 @given(seeds)
 def test_the_interval_holds_known_positives_and_possible_counts(seed: int) -> None:
     board = random_board(seed)
-    strata = build_strata(*board)
+    counts = count(*board)
     for i, row in enumerate(scored(*board)):
-        if row.lower is None or row.upper is None:
-            continue
         low, high = round(row.lower * row.items), round(row.upper * row.items)
-        known = int(strata.own_positives[i].sum())
-        refused = int((strata.own_labels[i] - strata.own_positives[i]).sum() + strata.known_zeros[i])
-        assert known <= low <= high <= int(strata.items[i]) - refused
+        known = int(counts.own_positives[i].sum())
+        refused = int((counts.own_labels[i] - counts.own_positives[i]).sum() + counts.known_zeros[i])
+        assert known <= low <= high <= int(counts.items[i]) - refused
 
 
 @given(seeds, seeds)
 def test_more_labels_never_widen_in_expectation(seed: int, choice: int) -> None:
-    strata = build_strata(*random_board(seed))
+    counts = count(*random_board(seed))
     rng = np.random.default_rng(choice)
-    post = Posterior(*rng.gamma(2.0, 1.0, (2, *strata.n.shape)), strata.n - strata.own_labels)
-    some = rng.integers(0, post.unlabelled + 1)
-    more = rng.integers(some, post.unlabelled + 1)
-    none, part, most = (expected_variance(strata, post, x) for x in (np.zeros_like(some), some, more))
+    alpha, beta = rng.gamma(2.0, 1.0, (2, *counts.n.shape))
+    unlabelled = counts.n - counts.own_labels
+    some = rng.integers(0, unlabelled + 1)
+    more = rng.integers(some, unlabelled + 1)
+    none, part, most = (expected_variance(counts, alpha, beta, x) for x in (0, some, more))
     assert (part <= none + 1e-15).all()
     assert (most <= part + 1e-15).all()
-    assert (expected_variance(strata, post, post.unlabelled) == 0).all()
+    assert (expected_variance(counts, alpha, beta, unlabelled) == 0).all()
 
 
 @FITTED
 @given(seeds)
 def test_rank_sets_contain_the_rank(seed: int) -> None:
     target, gold = random_board(seed)
-    strata = build_strata(target, gold, by_seats=True)
-    found = fit(label_table(target, gold, strata), len(strata.items))
-    scores = [row.score for row in hierarchical_scores(strata, found)]
+    counts = count(target, gold)
+    found = fit(counts)
+    scores = [row.score for row in hierarchical_scores(found)]
     rates = rate_draws(found, seed=1, draws=200)
-    draws = draws_on_these(strata, rates, seed=1)
-    ranks = score_ranks(scores)[draws.models]
+    draws = draws_on_these(counts, rates, seed=1)
+    ranks = score_ranks(scores)
     sets = rank_ranges(draws, rank=ranks)
-    if len(draws.models):
+    if len(scores):
         assert (sets.best <= ranks).all()
         assert (ranks <= sets.worst).all()
         assert (sets.best >= 1).all()
-        assert (sets.worst <= len(draws.models)).all()
-        drawn = rankdata(-draws.theta, method="min", axis=1)[
-            100:
-        ]  # the half that had no part in the shape of the ranges
+        assert (sets.worst <= len(scores)).all()
+        drawn = rankdata(-draws, method="min", axis=1)[100:]  # the half that had no part in the shape of the ranges
         assert ((drawn >= sets.best) & (drawn <= sets.worst)).all(axis=1).mean() >= 0.95
-        new = draws_on_new(strata, target, rates, seed=1)
-        assert (new.theta >= 0).all()
-        assert (new.theta <= 1 + 1e-12).all()
-    paper = paper_scores(strata)
+        new = draws_on_new(counts, rates, seed=1)
+        assert (new >= 0).all()
+        assert (new <= 1 + 1e-12).all()
+    paper = paper_scores(counts)
     printed = paper_ranks([p.score for p in paper], [p.half_width for p in paper])
     for i, row in enumerate(paper):
         triple = printed.of(i)
@@ -194,12 +181,12 @@ def test_rank_sets_contain_the_rank(seed: int) -> None:
 
 @given(seeds)
 def test_bins_times_draws_agree_with_the_exact_law(seed: int) -> None:
-    strata = build_strata(*random_board(seed))
+    counts = count(*random_board(seed))
     draws = 4000
-    for i, row in enumerate(paper_scores(strata)):
+    for i, row in enumerate(paper_scores(counts)):
         if row.mean is None or row.lower is None or row.upper is None:
             continue
-        sample = paper_draws(strata, i, seed=seed, draws=draws)
+        sample = paper_draws(counts, i, seed=seed, draws=draws)
         spread = max(float(sample.std()), 2e-3)
         assert abs(float(sample.mean()) - row.mean) < 6 * spread / draws**0.5 + 1e-9
         assert (sample < row.lower - 1e-9).mean() < 0.025 + 0.0150

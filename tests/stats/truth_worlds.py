@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.stats.strata import BoolArray, FloatArray, GoldPredictions, IntArray, TargetPredictions
+from layton_batch.stats.counts import BoolArray, FloatArray, IntArray, LabelledAnswers, Predictions
 from tests.stats.worlds import Board, World
 from tests.stats.worlds import draw as draw_vote_first
 from tests.support.evidence import Ballot, Label, frames
@@ -163,18 +163,18 @@ def draw(world: TruthWorld | World, rng: np.random.Generator) -> Board:
     models, items = correct.shape
     model, item = np.repeat(np.arange(models), items), np.tile(np.arange(items), models)
     total = total.ravel()
-    target = TargetPredictions(model, item, yes.ravel(), total, np.zeros(model.size, dtype=np.bool_), maker)
+    target = Predictions(model, item, yes.ravel(), total, np.zeros(model.size, dtype=np.bool_), maker)
     rows = np.flatnonzero(labelled.ravel())
     flipped = rng.random(len(rows)) < world.wrong_labels
     label = (correct.ravel()[rows] ^ flipped).astype(np.int64)
-    gold = GoldPredictions(model[rows], maker[model[rows]], target.yes[rows], total[rows], label, rows, model[rows])
+    gold = LabelledAnswers(model[rows], maker[model[rows]], target.yes[rows], total[rows], label, rows)
     return Board(target, gold, correct.ravel(), correct.mean(axis=1), np.array(strengths), anchors)
 
 
 def named(board: Board) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The board's votes and labels as the program reads them; model i is `model-i`, with as many digits for all."""
     target, gold = board.target, board.gold
-    makers = target.provider[target.model].tolist()
+    makers = target.maker[target.model].tolist()
     rows = zip(target.model.tolist(), makers, target.item.tolist(), target.yes.tolist(), target.total.tolist(),
                strict=True)  # fmt: skip
     ballots = [
@@ -183,7 +183,7 @@ def named(board: Board) -> tuple[pl.DataFrame, pl.DataFrame]:
     ]
     labels = [
         Label(one.entrant, one.item_id, one.yes, one.total, bool(said), one.content)
-        for one, said in zip((ballots[row] for row in gold.own_target_row.tolist()), gold.label.tolist(), strict=True)
+        for one, said in zip((ballots[row] for row in gold.row.tolist()), gold.correct.tolist(), strict=True)
     ]
     return frames(ballots, labels)
 

@@ -15,7 +15,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from layton_batch.stats.strata import BoolArray, FloatArray, GoldPredictions, IntArray, TargetPredictions
+from layton_batch.stats.counts import BoolArray, FloatArray, IntArray, LabelledAnswers, Predictions
 
 STRENGTHS = (0.96, 0.84, 0.83, 0.80, 0.70, 0.48, 0.22, 0.73, 0.66, 0.12, 0.97)  # share of unanimous and near-yes items
 PROVIDERS = (0, 0, 1, 1, 2, 2, 3, 4, 4, 5, 6)
@@ -53,8 +53,8 @@ class Board:
     """One board: its predictions and labels, what people say or would say of every one [R], and the accuracy on these
     items and on new ones, [K] each."""
 
-    target: TargetPredictions
-    gold: GoldPredictions
+    target: Predictions
+    gold: LabelledAnswers
     correct: BoolArray
     here: FloatArray
     new: FloatArray
@@ -75,11 +75,11 @@ def draw(world: World, rng: np.random.Generator) -> Board:
     votes, total = (said & seen).sum(axis=-1), seen.sum(axis=-1)
     models, items = yes.shape
     model, item = np.repeat(np.arange(models), items), np.tile(np.arange(items), models)
-    target = TargetPredictions(model, item, votes.ravel(), total.ravel(), np.zeros(model.size, dtype=np.bool_), maker)
+    target = Predictions(model, item, votes.ravel(), total.ravel(), np.zeros(model.size, dtype=np.bool_), maker)
     rows = np.flatnonzero(_labelled(world, rng, yes).ravel())
-    gold = GoldPredictions(
+    gold = LabelledAnswers(
         model[rows], maker[model[rows]], votes.ravel()[rows], total.ravel()[rows],
-        correct.ravel()[rows].astype(np.int64), rows, model[rows],
+        correct.ravel()[rows].astype(np.int64), rows,
     )  # fmt: skip
     return Board(target, gold, correct.ravel(), correct.mean(axis=1), new)
 
