@@ -224,7 +224,7 @@ def test_a_half_width_is_reached_by_either_design_and_contested_items_take_fewer
     source = gold_file(tmp_path)
     plan = document(invoke("label", "plan", source, "--this-set", "--half-width", "4", "--json"))
     assert max(one["half_width_then"] for one in plan["models"]) <= 4.0
-    balanced = lb.label_plan(source, this_set=True, half_width=4, design="balanced")
+    balanced = lb.label_plan(source, this_set=True, half_width=4, design="balanced").frame
     assert 0 < len(plan["rows"]) < balanced.height
 
 
@@ -244,7 +244,7 @@ def test_a_half_width_that_no_label_reaches_is_said_to_be_the_items_limit(invoke
 def test_a_plan_for_one_model_asks_about_no_other(invoke: Invoke, tmp_path: Path) -> None:
     source = gold_file(tmp_path)
     for design in ("contested", "balanced"):
-        rows = lb.label_plan(source, labels=5, models=["south-1"], design=design)
+        rows = lb.label_plan(source, labels=5, models=["south-1"], design=design).frame
         assert rows["model"].to_list() == ["south-1"] * 5
     code, out, _ = invoke("label", "plan", source, "--labels", "5")
     assert code == 0

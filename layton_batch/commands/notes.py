@@ -1,0 +1,22 @@
+"""Notes for a person, as log records: the command line prints them, Python's logging takes them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+LOG = logging.getLogger("layton_batch.commands")
+"""The command line prints each note at once."""
+NOTES = logging.getLogger("layton_batch.commands.notes")
+"""Notes on a document. The command line prints them below it."""
+
+
+def warn(notes: Iterable[str], log: logging.Logger = LOG) -> None:
+    """Log notes for a person."""
+    for text in notes:
+        log.warning("%s", text)
+
+
+def note(line: str) -> None:
+    """Log what a command does. The command line prints it; Python's logging leaves it out unless it is set up."""
+    LOG.info("%s", line)
