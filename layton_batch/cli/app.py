@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import typer
 from typer.core import TyperGroup
@@ -67,23 +67,13 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
 """Commands by group, as ``--help`` lists them."""
 
 
-class _Commands(MutableMapping[str, Any]):
+class _Commands(Mapping[str, Any]):
     """The commands by name, each loaded when somebody asks for it."""
 
-    def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
-        self._places = {name: entry.place for group in GROUPS.values() for name, entry in group.items()}
+    _places: Mapping[str, str] = {name: entry.place for group in GROUPS.values() for name, entry in group.items()}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = _load(name, self._places[name])
-        return self._loaded[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
+        return _loaded(name, self._places[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -92,21 +82,19 @@ class _Commands(MutableMapping[str, Any]):
         return len(self._places)
 
 
-def _load(name: str, place: str) -> Any:
+@functools.cache
+def _loaded(name: str, place: str) -> Any:
     module, _, function = place.rpartition(".")
     target = getattr(import_module(f"layton_batch.{module}"), function)
     if isinstance(target, typer.Typer):
         return typer.main.get_group(target)
+    if module.startswith("commands."):
+        from layton_batch.cli.surface import command  # loads the manifest's form, which `--help` need not
+
+        target = command(target, ENDINGS.get(name))
     own = typer.Typer(rich_markup_mode=None, add_completion=False)
-    own.command(name)(as_typer(target, name) if module.startswith("commands.") else target)
+    own.command(name)(target)
     return typer.main.get_command(own)
-
-
-def as_typer(function: Any, name: str) -> Any:
-    """Return a function of ``commands`` for Typer."""
-    from layton_batch.cli.surface import command  # loads the manifest's form, which `--help` need not
-
-    return command(function, ENDINGS.get(name))
 
 
 class _LazyGroup(TyperGroup):
@@ -114,7 +102,7 @@ class _LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = _Commands()
+        self.commands = cast("MutableMapping[str, Any]", _Commands())
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, commands in GROUPS.items():

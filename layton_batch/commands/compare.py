@@ -82,8 +82,6 @@ def compare(
     this_set: ThisSet = False,
     min_score: float = 0.0,
     max_score: float | None = None,
-    level: float | None = None,
-    seed: int | None = None,
     runs: Runs = None,
 ) -> ComparedModels:
     """Tell which of two models is better, and how surely.
@@ -95,7 +93,7 @@ def compare(
     worse (the whole interval of the difference is at or above minus the margin), 6 worse (all of it is below), 7
     undecided. A jury without labels decides nothing.
     """
-    options = BoardOptions(None, metric, seed, level, max_score, min_score=min_score)
+    options = BoardOptions(metric=metric, max_score=max_score, min_score=min_score)
     evidence, models = read_board_sources(source, options, runs), (first, second)
     comparison = (
         compare_marks(evidence.sheets, models, evidence.rules)

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import typer
 
-from layton_batch.commands.notes import warn
+from layton_batch.commands.notes import Sentences
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.errors import DataError
 from layton_batch.exports.writing import ExportArguments, check_form, check_out, write_form
-from layton_batch.reports.document import Document
 from layton_batch.runs.open import read_run
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFiles(Document):
+class WrittenFiles(Sentences):
     """Files that a command wrote. ``path``: the first page, the file, or the folder; ``lines``: what was written."""
 
-    FORMATS: ClassVar = ("table",)
     path: Path
     lines: tuple[str, ...]
 
     def __fspath__(self) -> str:
         return str(self.path)
 
-    def show(self) -> None:
-        warn(self.lines)
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return self.lines
 
 
 def _checked_form(to: str | None) -> str | None:

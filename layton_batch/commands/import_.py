@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 import polars as pl
 import typer
 
-from layton_batch.commands.notes import warn
+from layton_batch.commands.notes import Sentences, warn
 from layton_batch.commands.parameters import (
     Family,
     OnCommandLine,
@@ -25,7 +25,6 @@ from layton_batch.commands.sources import named_sources
 from layton_batch.frames import as_files
 from layton_batch.imports.entering import ImportResult
 from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
-from layton_batch.reports.document import Document
 from layton_batch.text import first_of, one_line, plural
 
 if TYPE_CHECKING:
@@ -37,8 +36,10 @@ Predictions: TypeAlias = "str | Path | Frame | None"
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedAnswers(Document):
+class ImportedAnswers(Sentences):
     """What was taken in, by model."""
+
+    FORMATS: ClassVar = ("table", "json")
 
     results: Sequence[ImportResult]
 
@@ -47,8 +48,9 @@ class ImportedAnswers(Document):
         """Return a row a model."""
         return pl.DataFrame([asdict(result) for result in self.results], infer_schema_length=None)
 
-    def show(self) -> None:
-        warn(one_line(_summary(result)) for result in self.results)
+    @property
+    def sentences(self) -> list[str]:
+        return [one_line(_summary(result)) for result in self.results]
 
     def as_json(self) -> object:
         return self.results

@@ -55,8 +55,6 @@ def judges(
     *,
     errors: Annotated[bool, typer.Option("--errors", help="List what the jury gets wrong, item by item.")] = False,
     metric: str | None = None,
-    level: float | None = None,
-    seed: int | None = None,
     runs: Runs = None,
 ) -> MeasuredJudges:
     """Measure the judges against people.
@@ -64,7 +62,7 @@ def judges(
     Accuracy, agreement beyond chance, leniency by whose answers they judged, and how often people agree with each
     vote. If several people labelled a run's answers, their agreement with each other as well.
     """
-    evidence = read_judged_sources(source, BoardOptions(None, metric, seed, level), runs, verdicts=True)
+    evidence = read_judged_sources(source, BoardOptions(metric=metric), runs, verdicts=True)
     rules = evidence.rules
     diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, rules, evidence.drift)
     people = annotator_agreement(evidence.annotated, rules.metric, rules.level)

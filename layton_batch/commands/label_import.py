@@ -6,17 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import polars as pl
 import typer
 
-from layton_batch.commands.notes import warn
+from layton_batch.commands.notes import Sentences
 from layton_batch.commands.parameters import OnCommandLine, OneRun, Runs, environment, run_folders
 from layton_batch.commands.sources import named_sources
 from layton_batch.frames import as_files
 from layton_batch.imports.label_sheets import import_labels
-from layton_batch.reports.document import Document
 from layton_batch.runs.open import read_run
 
 if TYPE_CHECKING:
@@ -29,10 +28,9 @@ Labels: TypeAlias = "str | Path | Frame | Sequence[str | Path]"
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedLabels(Document):
+class ImportedLabels(Sentences):
     """How many labels were taken in. ``blank``: a sentence on rows without a label."""
 
-    FORMATS: ClassVar = ("table",)
     result: LabelImport
     blank: str | None
 
@@ -41,8 +39,9 @@ class ImportedLabels(Document):
         """Return one row that counts them."""
         return pl.DataFrame([asdict(self.result)])
 
-    def show(self) -> None:
-        warn((*self.result.lines(), *filter(None, (self.blank,))))
+    @property
+    def sentences(self) -> Sequence[str]:
+        return [*self.result.lines(), *filter(None, (self.blank,))]
 
 
 def _split(names: list[str]) -> Mapping[str, object]:

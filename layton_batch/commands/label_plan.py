@@ -62,8 +62,6 @@ def label_plan(
     design: str = "contested",
     models: str | Sequence[str] = (),
     metric: str | None = None,
-    level: float | None = None,
-    seed: int | None = None,
     runs: Runs = None,
 ) -> LabelPlan:
     """Choose the answers that people should label next.
@@ -80,7 +78,7 @@ def label_plan(
     target.check()
     if out is not None:
         _check_replaceable(out)
-    evidence = read_judged_sources(source, BoardOptions(None, metric, seed, level), runs)
+    evidence = read_judged_sources(source, BoardOptions(metric=metric), runs)
     only = [find_entrant(entrants_of(evidence.votes), name) for name in names_of(models, "models")]
     plan = plan_next(evidence.votes, evidence.labels, target, evidence.rules, only)
     unlabelled = sum(model.unlabelled for model in plan.models)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from typing import ClassVar
+
+from layton_batch.reports.document import Document
 
 LOG = logging.getLogger("layton_batch.commands")
 """The command line prints each note at once."""
@@ -20,3 +23,18 @@ def warn(notes: Iterable[str], log: logging.Logger = LOG) -> None:
 def note(line: str) -> None:
     """Log what a command does. The command line prints it; Python's logging leaves it out unless it is set up."""
     LOG.info("%s", line)
+
+
+class Sentences(Document):
+    """A document that is told in sentences."""
+
+    __slots__ = ()
+    FORMATS: ClassVar = ("table",)
+
+    @property
+    def sentences(self) -> Iterable[str]:
+        """Return what a person reads."""
+        raise NotImplementedError
+
+    def show(self) -> None:
+        warn(self.sentences)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import polars as pl
 import typer
@@ -26,9 +26,6 @@ from layton_batch.runs.folders import given_manifest, home_of
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.open import refuse_to_mix
 from layton_batch.stages.preview import Preview, preview
-
-if TYPE_CHECKING:
-    import altair as alt
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +84,6 @@ class Plan(Document):
 
     def _repr_html_(self) -> str:
         return as_html(plan_table(self.preview, (*self.refused, *self.caveats)))
-
-    def plot(self) -> alt.LayerChart:
-        """Return an Altair chart of what each model is expected to cost, and of the most that it can cost."""
-        from layton_batch.reports.charts import plan_chart
-
-        return plan_chart(self.name, job_rows(self.preview))
 
 
 def plan(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from layton_batch.clock import SystemClock
-from layton_batch.commands.notes import warn
+from layton_batch.commands.notes import Sentences
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.records import Batch
-from layton_batch.reports.document import Document
 from layton_batch.reports.status_tables import missing_in_files, provider_jobs
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.runs.stores import open_store
@@ -21,14 +19,14 @@ from layton_batch.text import plural
 
 
 @dataclass(frozen=True, slots=True)
-class Decided(Document):
+class Decided(Sentences):
     """What became of requests or of a batch, in sentences."""
 
-    FORMATS: ClassVar = ("table",)
-    sentences: tuple[str, ...]
+    lines: tuple[str, ...]
 
-    def show(self) -> None:
-        warn(self.sentences)
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return self.lines
 
 
 def retry(run: OneRun = None, *, runs: Runs = None) -> Decided:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from layton_batch.clock import SystemClock
-from layton_batch.commands.notes import warn
+from layton_batch.commands.notes import Sentences
 from layton_batch.commands.parameters import OnCommandLine, OneRun, Runs, environment, run_folders
 from layton_batch.files.addresses import WEB
-from layton_batch.reports.document import Document
 from layton_batch.text import first_of, money, plural
 from layton_batch.verification.published import verify_url
 from layton_batch.verification.verify import Verification, is_site, verify_run, verify_site
@@ -24,8 +24,10 @@ _GONE = ": is gone"
 
 
 @dataclass(frozen=True, slots=True)
-class VerifiedSource(Document):
+class VerifiedSource(Sentences):
     """A run, or each run of a site, computed again."""
+
+    FORMATS: ClassVar = ("table", "json")
 
     results: Sequence[Verification]
 
@@ -34,9 +36,9 @@ class VerifiedSource(Document):
         """Return a sentence for each part that differs."""
         return [line for result in self.results for line in result.differences]
 
-    def show(self) -> None:
-        for result in self.results:
-            warn(_lines(result))
+    @property
+    def sentences(self) -> Iterator[str]:
+        return chain.from_iterable(map(_lines, self.results))
 
     def as_json(self) -> object:
         return [{**asdict(result), "dollars": f"{result.dollars:f}"} for result in self.results]

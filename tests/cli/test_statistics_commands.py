@@ -163,29 +163,6 @@ def test_the_leaderboard_shows_everything_in_every_form(invoke: Invoke, tmp_path
         assert all(name in out for name in ("rank", "95 % CI", "--this-set", "alike", "human labels", "own · borrowed"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["--format", "xml"], "--format"),
-        (["--method", "best"], "--method"),
-        (["--metric", "beauty"], "--metric"),
-    ],
-)
-def test_what_cannot_be_is_refused_with_a_reason(
-    invoke: Invoke, tmp_path: Path, arguments: Sequence[str], reason: str
-) -> None:
-    code, out, err = invoke("leaderboard", gold_file(tmp_path), *arguments)
-    assert (code, out) == (2, "")
-    assert reason in err
-
-
-def test_one_source_given_twice_is_refused_not_counted_twice(invoke: Invoke, tmp_path: Path) -> None:
-    source = gold_file(tmp_path)
-    code, _, err = invoke("leaderboard", source, source)
-    assert code == 2
-    assert "there twice" in err
-
-
 def test_judges_tells_what_it_knows_and_lists_errors_on_request(invoke: Invoke, tmp_path: Path) -> None:
     source = gold_file(tmp_path)
     code, out, _ = invoke("judges", source)
