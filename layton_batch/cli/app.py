@@ -16,7 +16,7 @@ from layton_batch.cli.exit_codes import ENDINGS
 PROGRAM = "layton-batch"
 
 
-class Command(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where the function of a command stands, and its line in ``--help``.
 
     A function of ``commands`` returns a document; one of ``cli`` is Typer's as it is, or a group of commands.
@@ -26,42 +26,46 @@ class Command(NamedTuple):
     help: str
 
 
-GROUPS: Mapping[str, Mapping[str, Command]] = {
+GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Start": {
-        "demo": Command("cli.demo.demo", "See it all work: bundled items, made-up models, no key."),
-        "init": Command("cli.init.init", "Write a manifest to start from, and a file of three items."),
-        "check": Command("commands.check.check", "Check this machine, a manifest, or a file of items."),
+        "demo": CommandEntry("cli.demo.demo", "See it all work: bundled items, made-up models, no key."),
+        "init": CommandEntry("cli.init.init", "Write a manifest to start from, and a file of three items."),
+        "check": CommandEntry("commands.check.check", "Check this machine, a manifest, or a file of items."),
     },
     "Run": {
-        "plan": Command("commands.plan.plan", "Check a manifest and say what it would cost; pays nothing."),
-        "run": Command("commands.run.run", "Start or continue a manifest's run."),
-        "overnight": Command(
+        "plan": CommandEntry("commands.plan.plan", "Check a manifest and say what it would cost; pays nothing."),
+        "run": CommandEntry("commands.run.run", "Start or continue a manifest's run."),
+        "overnight": CommandEntry(
             "cli.overnight.overnight", "Work on several manifests through the night, and publish what is complete."
         ),
-        "judge": Command("commands.judge.judge_file", "Put answers that are there already before a jury."),
-        "cancel": Command("cli.cancelling.cancel", "Stop paying: cancel a run's batches at the providers."),
-        "retry": Command("commands.retry.retry", "Give requests without an answer one more attempt."),
-        "resolve": Command("commands.resolve.resolve", "Say what became of a `lost` batch, or ignore those of a copy."),
+        "judge": CommandEntry("commands.judge.judge_file", "Put answers that are there already before a jury."),
+        "cancel": CommandEntry("cli.cancelling.cancel", "Stop paying: cancel a run's batches at the providers."),
+        "retry": CommandEntry("commands.retry.retry", "Give requests without an answer one more attempt."),
+        "resolve": CommandEntry(
+            "commands.resolve.resolve", "Say what became of a `lost` batch, or ignore those of a copy."
+        ),
     },
     "Look": {
-        "status": Command("cli.looking.status", "Show where runs stand, and what to do next."),
-        "leaderboard": Command("commands.leaderboard.leaderboard", "Rank models from runs or files."),
-        "compare": Command("commands.compare.compare", "Tell which of two models is better, and how surely."),
-        "judges": Command("commands.judges.judges", "Measure the judges against people."),
-        "cost": Command("commands.cost.cost", "Show what runs cost, and what the same tokens cost live."),
+        "status": CommandEntry("cli.looking.status", "Show where runs stand, and what to do next."),
+        "leaderboard": CommandEntry("commands.leaderboard.leaderboard", "Rank models from runs or files."),
+        "compare": CommandEntry("commands.compare.compare", "Tell which of two models is better, and how surely."),
+        "judges": CommandEntry("commands.judges.judges", "Measure the judges against people."),
+        "cost": CommandEntry("commands.cost.cost", "Show what runs cost, and what the same tokens cost live."),
     },
     "Label": {
-        "label": Command("cli.labelling.label", "Label answers in the browser; choose and import labels."),
+        "label": CommandEntry("cli.labelling.label", "Label answers in the browser; choose and import labels."),
     },
     "Publish": {
-        "site": Command("commands.site.site", "Write static pages of a run, or one site of several."),
-        "verify": Command("commands.verify.verify", "Compute a run or a site again, and name what differs."),
+        "site": CommandEntry("commands.site.site", "Write static pages of a run, or one site of several."),
+        "verify": CommandEntry("commands.verify.verify", "Compute a run or a site again, and name what differs."),
     },
     "Files": {
-        "grade": Command("cli.grade_command.grade", "Grade predictions by a benchmark's rules."),
-        "import": Command("commands.import_.import_", "Take in answers and verdicts made elsewhere."),
-        "export": Command("commands.export.export", "Write a run down in the forms that others read."),
-        "sandbox": Command("cli.sandbox_command.sandbox", "Play the providers' batch APIs on 127.0.0.1 until stopped."),
+        "grade": CommandEntry("cli.grade_command.grade", "Grade predictions by a benchmark's rules."),
+        "import": CommandEntry("commands.import_.import_", "Take in answers and verdicts made elsewhere."),
+        "export": CommandEntry("commands.export.export", "Write a run down in the forms that others read."),
+        "sandbox": CommandEntry(
+            "cli.sandbox_command.sandbox", "Play the providers' batch APIs on 127.0.0.1 until stopped."
+        ),
     },
 }
 """Commands by group, as ``--help`` lists them."""

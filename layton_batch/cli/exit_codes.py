@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from layton_batch.errors import DamagedTableError
 
 if TYPE_CHECKING:
-    from layton_batch.commands.check import CheckedItems, CheckedMachine
-    from layton_batch.commands.compare import ComparedModels
+    from layton_batch.commands.check import ItemsDocument, MachineDocument
+    from layton_batch.commands.compare import ComparisonDocument
     from layton_batch.commands.plan import Plan
     from layton_batch.commands.run_result import RunResult
-    from layton_batch.commands.verify import VerifiedSource
+    from layton_batch.commands.verify import VerificationDocument
 
 WRONG = 2
 """`check`: something that a run would refuse or misread."""
@@ -20,11 +20,11 @@ OF_DECISION = {"not worse": 0, "worse": 6, "undecided": 7}
 """`compare --margin`, by the gate's result."""
 
 
-def _check(checked: CheckedMachine | CheckedItems) -> int:
+def _check(checked: MachineDocument | ItemsDocument) -> int:
     return WRONG if checked.is_wrong else 0
 
 
-def _compare(compared: ComparedModels) -> int:
+def _compare(compared: ComparisonDocument) -> int:
     return 0 if compared.decision is None else OF_DECISION[compared.decision.result]
 
 
@@ -40,7 +40,7 @@ def _run(result: RunResult) -> int:
     return run_exit_code(result)
 
 
-def _verify(verified: VerifiedSource) -> int:
+def _verify(verified: VerificationDocument) -> int:
     return DamagedTableError.exit_code if verified.differences else 0
 
 

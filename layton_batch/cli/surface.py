@@ -13,7 +13,7 @@ from typer.models import ParameterInfo
 
 from layton_batch.cli.notes import notes_below
 from layton_batch.cli.terminal import print_json
-from layton_batch.commands.parameters import OnCommandLine
+from layton_batch.commands.parameters import CommandLineForm
 from layton_batch.errors import ManifestError
 from layton_batch.reports.document import Document
 
@@ -71,7 +71,7 @@ def _on_command_line(
     option = next((info for info in reversed(metadata) if isinstance(info, ParameterInfo)), None)
     if option is None:
         return None, None
-    own = next((entry for entry in reversed(metadata) if isinstance(entry, OnCommandLine)), None)
+    own = next((entry for entry in reversed(metadata) if isinstance(entry, CommandLineForm)), None)
     default, split = parameter.default, None
     if own is not None:
         typed, split = own.type, own.split

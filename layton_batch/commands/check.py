@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from layton_batch.commands.machine_check import MachineFinding, examine, print_findings
-from layton_batch.commands.parameters import Offline, OnCommandLine, Runs, environment, runs_folder
+from layton_batch.commands.parameters import CommandLineForm, Offline, Runs, environment, runs_folder
 from layton_batch.files.sources import ITEM_ENDINGS, read_rows
 from layton_batch.manifest.item_check import ItemCheck, check_items, guess_task
 from layton_batch.reports.document import Document
@@ -21,7 +21,7 @@ from layton_batch.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedMachine(Document):
+class MachineDocument(Document):
     """Checks of this machine and of what a manifest needs."""
 
     subject: str
@@ -40,7 +40,7 @@ class CheckedMachine(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedItems(Document):
+class ItemsDocument(Document):
     """What is wrong in a file of items."""
 
     source: str
@@ -62,7 +62,7 @@ class CheckedItems(Document):
 def check(
     source: Annotated[
         str | Path | None,
-        OnCommandLine(str | None),
+        CommandLineForm(str | None),
         typer.Argument(
             metavar="[MANIFEST | FILE]",
             help="A manifest or its run; or items: JSONL, JSON, Parquet, CSV or .xlsx, a pattern or hf://…",
@@ -71,7 +71,7 @@ def check(
     *,
     runs: Runs = None,
     offline: Offline = False,
-) -> CheckedMachine | CheckedItems:
+) -> MachineDocument | ItemsDocument:
     """Check this machine, a manifest, or a file of items.
 
     Without an argument: the keys that are set, addresses, disk and clock. With a manifest: the keys that it needs,
@@ -87,11 +87,11 @@ def check(
     settings = environment()
     place = runs_folder(runs, settings)
     if source is None:
-        return CheckedMachine("this machine", examine(None, settings, place, offline=offline))
+        return MachineDocument("this machine", examine(None, settings, place, offline=offline))
     if _is_items(str(source)):
         return _checked_items(str(source), settings)
     path, run_place = given_manifest(Path(source), place)
-    return CheckedMachine(str(path), examine(path, settings, run_place or place, offline=offline))
+    return MachineDocument(str(path), examine(path, settings, run_place or place, offline=offline))
 
 
 def _is_items(source: str) -> bool:
@@ -100,6 +100,6 @@ def _is_items(source: str) -> bool:
     return is_file or "://" in source or source.lower().endswith(ITEM_ENDINGS)
 
 
-def _checked_items(source: str, settings: Settings) -> CheckedItems:
+def _checked_items(source: str, settings: Settings) -> ItemsDocument:
     rows = read_rows(source, settings.cwd, settings)
-    return CheckedItems(source, check_items(rows, guess_task(rows)))
+    return ItemsDocument(source, check_items(rows, guess_task(rows)))

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import polars as pl
 import typer
 
-from layton_batch.commands.parameters import Metric, OnCommandLine, Runs, Sources, ThisSet
+from layton_batch.commands.parameters import CommandLineForm, Metric, Runs, Sources, ThisSet
 from layton_batch.commands.sources import read_board_sources
 from layton_batch.errors import ManifestError
 from layton_batch.grading.board_sources import BoardOptions
@@ -20,7 +20,7 @@ from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedModels(Document):
+class ComparisonDocument(Document):
     """A comparison on new items of the kind and on this set. ``decision``: None without a margin."""
 
     FORMATS: ClassVar = ("table", "json", "md")
@@ -69,7 +69,7 @@ def _split(names: list[str]) -> Mapping[str, object]:
 def compare(
     source: Annotated[
         Sources,
-        OnCommandLine(list[str], split=_split),
+        CommandLineForm(list[str], split=_split),
         typer.Argument(metavar="[SOURCE]... A B", help="Sources (default: the only run), then two models."),
     ],
     first: str,
@@ -83,7 +83,7 @@ def compare(
     min_score: float = 0.0,
     max_score: float | None = None,
     runs: Runs = None,
-) -> ComparedModels:
+) -> ComparisonDocument:
     """Tell which of two models is better, and how surely.
 
     On new items of this kind; with --this-set on exactly these. A model that is there at several hint levels, or of
@@ -101,4 +101,4 @@ def compare(
         else compare_votes(evidence.votes, evidence.labels, models, evidence.rules)
     )
     target = THIS_SET if this_set else NEW_ITEMS
-    return ComparedModels(comparison, target, None if margin is None else gate(comparison, target, margin))
+    return ComparisonDocument(comparison, target, None if margin is None else gate(comparison, target, margin))

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from layton_batch.clock import SystemClock, utc
-from layton_batch.commands.parameters import OnCommandLine, Runs, SeveralRuns, environment, run_folders
+from layton_batch.commands.parameters import CommandLineForm, Runs, SeveralRuns, environment, run_folders
 from layton_batch.costs.report import CostQuery
-from layton_batch.reports.cost import Bill
+from layton_batch.reports.cost import CostDocument
 from layton_batch.stages.publish import queried_costs
 
 
@@ -19,13 +19,13 @@ def cost(
     *,
     by: Annotated[
         str | Sequence[str] | None,
-        OnCommandLine(str | None),
+        CommandLineForm(str | None),
         typer.Option("--by", help="Any of run, provider, model, stage, day, week, month: --by day,model."),
     ] = None,
     since: Annotated[str | None, typer.Option("--since", help="A date, today, yesterday, or 7d.")] = None,
     until: Annotated[str | None, typer.Option("--until", help="The last day, in the same forms.")] = None,
     runs: Runs = None,
-) -> Bill:
+) -> CostDocument:
     """Show what runs cost, and what the same tokens cost live.
 
     A line for each provider, model and stage, or for each group of --by, and the total: requests, tokens, cost, the
@@ -35,4 +35,4 @@ def cost(
     settings = environment()
     groups = by if by is None or isinstance(by, str) else ",".join(by)
     query = CostQuery.parse(groups, since, until, utc(SystemClock().now()).date())
-    return Bill(queried_costs(run_folders(run, runs, settings), query, settings))
+    return CostDocument(queried_costs(run_folders(run, runs, settings), query, settings))

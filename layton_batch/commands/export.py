@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.commands.notes import Sentences
+from layton_batch.commands.notes import TextDocument
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.errors import DataError
 from layton_batch.exports.writing import ExportArguments, check_form, check_out, write_form
@@ -16,7 +16,7 @@ from layton_batch.runs.open import read_run
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFiles(Sentences):
+class FilesDocument(TextDocument):
     """Files that a command wrote. ``path``: the first page, the file, or the folder; ``lines``: what was written."""
 
     path: Path
@@ -54,7 +54,7 @@ def export(
     dataset: Annotated[str | None, typer.Option("--dataset", help="hf: the benchmark, OWNER/NAME.")] = None,
     task_id: Annotated[str | None, typer.Option("--task-id", help="hf: the id in the benchmark's eval.yaml.")] = None,
     runs: Runs = None,
-) -> WrittenFiles:
+) -> FilesDocument:
     """Write a run down in the forms that others read. No network, no key.
 
     ppi, annotations, results: layton-eval's three files, JSONL: every answer with the verdicts and the label on it;
@@ -74,4 +74,4 @@ def export(
     (folder,) = run_folders(run, runs, settings)
     with read_run(folder, settings) as opened:
         line = write_form(opened, to, path, ExportArguments(organization, dataset, task_id))
-    return WrittenFiles(path, (line,))
+    return FilesDocument(path, (line,))

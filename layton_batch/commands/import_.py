@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 import polars as pl
 import typer
 
-from layton_batch.commands.notes import Sentences, warn
+from layton_batch.commands.notes import TextDocument, warn
 from layton_batch.commands.parameters import (
+    CommandLineForm,
     Family,
-    OnCommandLine,
     OneRun,
     Runs,
     environment,
@@ -36,7 +36,7 @@ Predictions: TypeAlias = "str | Path | Frame | None"
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedAnswers(Sentences):
+class ImportDocument(TextDocument):
     """What was taken in, by model."""
 
     FORMATS: ClassVar = ("table", "json")
@@ -62,23 +62,23 @@ def import_(
     model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Whose predictions or verdicts.")] = None,
     predictions: Annotated[
         Predictions,
-        OnCommandLine(Path | None),
+        CommandLineForm(Path | None),
         typer.Option("--predictions", metavar="FILE", help="JSON, JSONL, Parquet or CSV, a row an item."),
     ] = None,
     verdicts: Annotated[
         str | Path | Sequence[str | Path] | None,
-        OnCommandLine(list[Path] | None),
+        CommandLineForm(list[Path] | None),
         typer.Option("--verdicts", metavar="FILE", help="A judge's file; repeat it."),
     ] = None,
     eee: Annotated[
         str | Path | Sequence[str | Path] | None,
-        OnCommandLine(list[Path] | None),
+        CommandLineForm(list[Path] | None),
         typer.Option("--eee", metavar="FILE", help="Every Eval Ever lines; repeat it."),
     ] = None,
     family: Family = None,
     provider: Annotated[str | None, typer.Option("--provider", help="Who served it; shown on the board.")] = None,
     runs: Runs = None,
-) -> ImportedAnswers:
+) -> ImportDocument:
     """Take in answers and verdicts made elsewhere.
 
     Nothing that a file holds is asked or paid for. RUN may be a manifest whose run is not begun, also one without
@@ -109,7 +109,7 @@ def import_(
             f"another order, use `layton-batch grade {opened.task.name} --predictions {predictions} --items FILE`"
         )
         warn((order,))
-    return ImportedAnswers(entered)
+    return ImportDocument(entered)
 
 
 def _summary(entry: ImportResult) -> str:

@@ -23,7 +23,7 @@ from layton_batch.stats.judges import JudgeReport
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredJudges(Document):
+class JudgesDocument(Document):
     """Judges beside people. ``annotators``: agreement of the people; ``verdicts``: how each judge's verdicts ended."""
 
     diagnosis: Diagnosis
@@ -56,7 +56,7 @@ def judges(
     errors: Annotated[bool, typer.Option("--errors", help="List what the jury gets wrong, item by item.")] = False,
     metric: str | None = None,
     runs: Runs = None,
-) -> MeasuredJudges:
+) -> JudgesDocument:
     """Measure the judges against people.
 
     Accuracy, agreement beyond chance, leniency by whose answers they judged, and how often people agree with each
@@ -66,4 +66,4 @@ def judges(
     rules = evidence.rules
     diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, rules, evidence.drift)
     people = annotator_agreement(evidence.annotated, rules.metric, rules.level)
-    return MeasuredJudges(diagnosis, people, evidence.verdicts, errors)
+    return JudgesDocument(diagnosis, people, evidence.verdicts, errors)

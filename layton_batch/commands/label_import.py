@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import polars as pl
 import typer
 
-from layton_batch.commands.notes import Sentences
-from layton_batch.commands.parameters import OnCommandLine, OneRun, Runs, environment, run_folders
+from layton_batch.commands.notes import TextDocument
+from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
 from layton_batch.commands.sources import named_sources
 from layton_batch.frames import as_files
 from layton_batch.imports.label_sheets import import_labels
@@ -28,7 +28,7 @@ Labels: TypeAlias = "str | Path | Frame | Sequence[str | Path]"
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedLabels(Sentences):
+class LabelImportDocument(TextDocument):
     """How many labels were taken in. ``blank``: a sentence on rows without a label."""
 
     result: LabelImport
@@ -52,13 +52,13 @@ def _split(names: list[str]) -> Mapping[str, object]:
 def label_import(
     run: Annotated[
         OneRun,
-        OnCommandLine(list[str], split=_split),
+        CommandLineForm(list[str], split=_split),
         typer.Argument(metavar="[RUN] FILE...", help="The run (default: the only one), then the files."),
     ],
     labels: Labels,
     *,
     runs: Runs = None,
-) -> ImportedLabels:
+) -> LabelImportDocument:
     """Take in labels that people gave elsewhere.
 
     A row has `item_id` (or `riddle_id`), `model`, `answer_correct` and `justification_correct` (or
@@ -76,4 +76,4 @@ def label_import(
     with as_files(named_sources(labels, "labels")) as files:
         (folder,) = run_folders(run, runs, settings)
         with read_run(folder, settings) as opened:
-            return ImportedLabels(*import_labels(opened, [Path(file) for file in files], settings))
+            return LabelImportDocument(*import_labels(opened, [Path(file) for file in files], settings))

@@ -32,7 +32,7 @@ from layton_batch.text import plural
 
 
 @dataclass(frozen=True, slots=True)
-class LabelPlan(Document):
+class LabelPlanDocument(Document):
     """Answers to label, the most useful first, and what the labels will do."""
 
     plan: LabellingPlan
@@ -63,7 +63,7 @@ def label_plan(
     models: str | Sequence[str] = (),
     metric: str | None = None,
     runs: Runs = None,
-) -> LabelPlan:
+) -> LabelPlanDocument:
     """Choose the answers that people should label next.
 
     Either until every interval is short enough, or to make the best of so many labels.
@@ -87,7 +87,7 @@ def label_plan(
         warn((f"only {few} without a label; --labels asks for {labels}",))
     if out is not None:
         _write_sheet(out, plan.rows, source, runs)
-    return LabelPlan(plan)
+    return LabelPlanDocument(plan)
 
 
 def _check_replaceable(path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.commands.parameters import OnCommandLine, Runs, Sources, ThisSet, names_of
+from layton_batch.commands.parameters import CommandLineForm, Runs, Sources, ThisSet, names_of
 from layton_batch.commands.sources import read_board_sources
 from layton_batch.grading.board_sources import BoardOptions, board_of
 from layton_batch.reports.leaderboard_tables import Leaderboard
@@ -33,7 +33,7 @@ def leaderboard(
     ] = None,
     labels: Annotated[
         str | Path | Sequence[str | Path] | None,
-        OnCommandLine(list[str] | None),
+        CommandLineForm(list[str] | None),
         typer.Option("--labels", metavar="FILE", help="Only people's labels are taken from this file."),
     ] = None,
     level: float | None = None,

@@ -25,7 +25,7 @@ def note(line: str) -> None:
     LOG.info("%s", line)
 
 
-class Sentences(Document):
+class TextDocument(Document):
     """A document that is told in sentences."""
 
     __slots__ = ()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class OnCommandLine:
+class CommandLineForm:
     """How the command line gives a parameter: its type there, and its default if Python has none.
 
     ``split`` makes several arguments of the function from the words that are given.
@@ -43,15 +43,15 @@ RunSource: TypeAlias = "str | Path | RunResult"
 Source: TypeAlias = Union["RunSource", "Frame"]
 """A run, a file that ``leaderboard`` takes, or a table of either."""
 RUN_HELP = "A run's name, its folder or its manifest; default: the only run."
-OneRun = Annotated["RunSource | None", OnCommandLine(str | None, None), typer.Argument(metavar="RUN", help=RUN_HELP)]
+OneRun = Annotated["RunSource | None", CommandLineForm(str | None, None), typer.Argument(metavar="RUN", help=RUN_HELP)]
 SeveralRuns = Annotated[
     "RunSource | Sequence[RunSource] | None",
-    OnCommandLine(list[str] | None, None),
+    CommandLineForm(list[str] | None, None),
     typer.Argument(metavar="RUN", help="Runs by name, folder or manifest; default: the only run."),
 ]
 Sources = Annotated[
     "Source | Sequence[Source] | None",
-    OnCommandLine(list[str] | None, None),
+    CommandLineForm(list[str] | None, None),
     typer.Argument(
         metavar="SOURCE",
         help="Runs, files in layton-eval-ppi's form, files or folders of votes, or scores of other programs "
@@ -60,13 +60,13 @@ Sources = Annotated[
 ]
 JurySources = Annotated[
     "Source | Sequence[Source] | None",
-    OnCommandLine(list[str] | None, None),
+    CommandLineForm(list[str] | None, None),
     typer.Argument(metavar="SOURCE", help="Runs, or files in layton-eval-ppi's form; default: the only run."),
 ]
 RUNS_OPTION = typer.Option(
     "--runs", metavar="PLACE", envvar="LAYTON_BATCH_RUNS", help="The folder that holds the run folders; default: runs."
 )  # fmt: skip
-Runs = Annotated[str | Path | None, OnCommandLine(str | None), RUNS_OPTION]
+Runs = Annotated[str | Path | None, CommandLineForm(str | None), RUNS_OPTION]
 Metric = Annotated[str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")]
 ThisSet = Annotated[bool, typer.Option("--this-set", help="For exactly these items, not for new items of their kind.")]
 Family = Annotated[
@@ -74,7 +74,7 @@ Family = Annotated[
 ]
 MaxUsd = Annotated[
     "str | float | Decimal | None",
-    OnCommandLine(str | None),
+    CommandLineForm(str | None),
     typer.Option("--max-usd", callback=check_dollars, help="Budget in USD, instead of the manifest's."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Send without a question.")]

@@ -13,7 +13,7 @@ import typer
 
 from layton_batch.clock import SystemClock
 from layton_batch.commands.notes import warn
-from layton_batch.commands.parameters import Offline, OnCommandLine, Runs, calling_environment, runs_folder
+from layton_batch.commands.parameters import CommandLineForm, Offline, Runs, calling_environment, runs_folder
 from layton_batch.errors import LaytonBatchError, ManifestError, OverBudgetError
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.prompt_files import PromptFiles
@@ -89,7 +89,7 @@ class Plan(Document):
 def plan(
     manifest: Annotated[
         str | Path | None,
-        OnCommandLine(Path | None),
+        CommandLineForm(Path | None),
         typer.Argument(metavar="MANIFEST", help="The manifest, a TOML file; or its run, by name or folder."),
     ] = None,
     *,

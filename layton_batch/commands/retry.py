@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layton_batch.clock import SystemClock
-from layton_batch.commands.notes import Sentences
+from layton_batch.commands.notes import TextDocument
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.records import Batch
 from layton_batch.reports.status_tables import missing_in_files, provider_jobs
@@ -19,7 +19,7 @@ from layton_batch.text import plural
 
 
 @dataclass(frozen=True, slots=True)
-class Decided(Sentences):
+class DecisionDocument(TextDocument):
     """What became of requests or of a batch, in sentences."""
 
     lines: tuple[str, ...]
@@ -29,7 +29,7 @@ class Decided(Sentences):
         return self.lines
 
 
-def retry(run: OneRun = None, *, runs: Runs = None) -> Decided:
+def retry(run: OneRun = None, *, runs: Runs = None) -> DecisionDocument:
     """Give requests without an answer one more attempt.
 
     The next `run` sends them, or the process that drives the run now.
@@ -39,7 +39,7 @@ def retry(run: OneRun = None, *, runs: Runs = None) -> Decided:
     with open_store(folder, settings) as store:
         was_cancelled = is_cancelled(store)
         count = retry_requests(store, SystemClock().now())
-        return Decided(tuple(_retried(count, read_status(store), was_cancelled=was_cancelled)))
+        return DecisionDocument(tuple(_retried(count, read_status(store), was_cancelled=was_cancelled)))
 
 
 def is_cancelled(store: RunStore) -> bool:

@@ -11,9 +11,9 @@ import typer
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock
 from layton_batch.commands.driving import Conversation, Progress, driven_run, loaded_manifest
 from layton_batch.commands.parameters import (
+    CommandLineForm,
     MaxUsd,
     Offline,
-    OnCommandLine,
     Runs,
     UseSandbox,
     Yes,
@@ -31,7 +31,7 @@ from layton_batch.runs.folders import given_manifest, sandbox_runs
 def run(
     manifest: Annotated[
         str | Path | None,
-        OnCommandLine(Path | None),
+        CommandLineForm(Path | None),
         typer.Argument(
             metavar="MANIFEST | FILE | TASK",
             help="A TOML file, or its run; or, with --model, a file of questions or a task. Default: the only run.",
@@ -40,7 +40,7 @@ def run(
     *,
     models: Annotated[
         Sequence[str] | None,
-        OnCommandLine(list[str] | None),
+        CommandLineForm(list[str] | None),
         typer.Option("--model", metavar="PROVIDER:ID", help="For a file or a task; may be repeated."),
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="With --model: the first so many items.")] = None,

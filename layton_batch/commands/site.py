@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.commands.export import WrittenFiles
+from layton_batch.commands.export import FilesDocument
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import Runs, SeveralRuns, environment, run_folders
 from layton_batch.sites import update_boards, write_sites
@@ -21,7 +21,7 @@ def site(
         bool, typer.Option("--with-data", help="Add what `verify` computes it again from: raw replies, items, labels.")
     ] = False,
     runs: Runs = None,
-) -> WrittenFiles:
+) -> FilesDocument:
     """Write static pages of a run, or one site of several.
 
     The leaderboard, charts, two models beside each other, the bill, and every answer with its verdicts. Several runs
@@ -31,4 +31,4 @@ def site(
     folders = run_folders(run, runs, settings)
     warn(update_boards(folders, settings))
     pages = [page for _, page in write_sites(folders, Path(out).expanduser(), settings, with_data=with_data)]
-    return WrittenFiles(pages[-1], tuple(map(str, pages)))
+    return FilesDocument(pages[-1], tuple(map(str, pages)))

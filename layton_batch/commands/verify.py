@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar
 import typer
 
 from layton_batch.clock import SystemClock
-from layton_batch.commands.notes import Sentences
-from layton_batch.commands.parameters import OnCommandLine, OneRun, Runs, environment, run_folders
+from layton_batch.commands.notes import TextDocument
+from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
 from layton_batch.files.addresses import WEB
 from layton_batch.text import first_of, money, plural
 from layton_batch.verification.published import verify_url
@@ -24,7 +24,7 @@ _GONE = ": is gone"
 
 
 @dataclass(frozen=True, slots=True)
-class VerifiedSource(Sentences):
+class VerificationDocument(TextDocument):
     """A run, or each run of a site, computed again."""
 
     FORMATS: ClassVar = ("table", "json")
@@ -47,7 +47,7 @@ class VerifiedSource(Sentences):
 def verify(
     source: Annotated[
         OneRun,
-        OnCommandLine(str | None, None),
+        CommandLineForm(str | None, None),
         typer.Argument(
             metavar="RUN|SITE|URL",
             help="A run's name, folder or manifest, or a site's folder or address; default: the only run.",
@@ -55,7 +55,7 @@ def verify(
     ] = None,
     *,
     runs: Runs = None,
-) -> VerifiedSource:
+) -> VerificationDocument:
     """Compute a run or a site again, and name what differs.
 
     Checks the digest of every recorded file, computes predictions, verdicts, votes, board, bill and pages in a
@@ -65,11 +65,11 @@ def verify(
     """
     settings = environment()
     if isinstance(source, str) and source.startswith(WEB):
-        return VerifiedSource(verify_url(source, settings, SystemClock()))
+        return VerificationDocument(verify_url(source, settings, SystemClock()))
     if isinstance(source, str | Path) and is_site(Path(source)):
-        return VerifiedSource(verify_site(Path(source), settings))
+        return VerificationDocument(verify_site(Path(source), settings))
     (folder,) = run_folders(source, runs, settings)
-    return VerifiedSource([verify_run(folder, settings)])
+    return VerificationDocument([verify_run(folder, settings)])
 
 
 def _lines(checked: Verification) -> Iterator[str]:

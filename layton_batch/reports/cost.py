@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill(Document):
+class CostDocument(Document):
     """The bill of runs."""
 
     FORMATS: ClassVar = ("table", "json", "csv", "md")
