@@ -1,7 +1,7 @@
 """layton-batch: evaluate language and vision models through paid batch APIs.
 
 ``import layton_batch as lb`` gives a notebook ``lb.run``, ``lb.leaderboard`` and the other functions of ``_FUNCTIONS``;
-they are loaded when first used (``interface``; docs/python.md).
+they are loaded when first used (``commands``; docs/python.md).
 """
 
 from __future__ import annotations
@@ -11,16 +11,22 @@ from importlib import import_module
 from types import ModuleType
 
 __version__ = "0.1.0"
-_FUNCTIONS = (
-    "compare", "cost", "export", "import_", "judge", "judges", "label_import", "label_plan", "leaderboard", "plan",
-    "run", "site", "status", "verify",
-)  # fmt: skip
-"""Of ``interface``. Their types are in ``__init__.pyi``, so that no import of the version leads to them."""
+_FUNCTIONS = {
+    name: f"layton_batch.commands.{module}"
+    for name, module in {
+        **{name: name for name in ("check", "compare", "cost", "export", "import_", "judges", "label_import")},
+        **{name: name for name in ("label_plan", "leaderboard", "plan", "resolve", "retry", "run", "site", "status")},
+        "verify": "verify",
+        "judge": "judge_frame",
+    }.items()
+}
+"""The functions of commands by name, with their modules. Their types are in ``__init__.pyi``, so that no import of the
+version leads to them."""
 
 
 def __getattr__(name: str) -> object:
     if name in _FUNCTIONS:
-        return getattr(import_module("layton_batch.interface"), name)
+        return getattr(import_module(_FUNCTIONS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
 
 

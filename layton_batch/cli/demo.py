@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from layton_batch.cli.conversation import TerminalConversation
 from layton_batch.cli.endings import exit_code, print_outcome
-from layton_batch.cli.known_items import bundled_answerer
-from layton_batch.cli.progress import drive_and_report
 from layton_batch.cli.terminal import say
+from layton_batch.commands.driving import driven
+from layton_batch.commands.known_items import bundled_answerer
+from layton_batch.commands.starting import DEMO_MANIFESTS
 from layton_batch.errors import ManifestError, file_error
 from layton_batch.files import atomic
 from layton_batch.manifest.checks import load_manifest, shipped
@@ -17,19 +22,27 @@ from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.settings import Settings
 from layton_batch.tasks import BUILT_IN, FIRST
 
-MANIFESTS = {name: "demo.toml" if name == FIRST else f"demo-{name}.toml" for name in BUILT_IN}
-"""The demonstration's manifest for each task that has bundled items."""
-
-
+_NAMES = (", ".join(tuple(BUILT_IN)[:-1]), tuple(BUILT_IN)[-1])
 BATCH_SECONDS = 1.0
 """Seconds that a batch of the demonstration takes."""
 
 
 def demo_manifest(task: str = FIRST) -> Manifest:
     """Return the manifest shipped with the package. Raises ManifestError for a task without a demonstration."""
-    if task not in MANIFESTS:
-        raise ManifestError(f"demo: no task {task!r} to show; there are {', '.join(MANIFESTS)}")
-    return load_manifest(shipped(MANIFESTS[task]))
+    if task not in DEMO_MANIFESTS:
+        raise ManifestError(f"demo: no task {task!r} to show; there are {', '.join(DEMO_MANIFESTS)}")
+    return load_manifest(shipped(DEMO_MANIFESTS[task]))
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Where the run, its tables and pages go.")] = Path("demo"),
+    task: Annotated[str, typer.Option("--task", help=f"Which benchmark: {_NAMES[0]} or {_NAMES[1]}.")] = FIRST,
+) -> None:
+    """See it all work: bundled items, made-up models, no key.
+
+    The whole pipeline against a sandbox in this process: no network, no cost. Ends with a leaderboard, a bill, a site.
+    """
+    raise typer.Exit(run_demo(out, task))
 
 
 def run_demo(out: Path, task: str = FIRST) -> int:
@@ -49,7 +62,7 @@ def run_demo(out: Path, task: str = FIRST) -> int:
         # only the sandbox's variables: whatever keys this machine has are not used
         settings = Settings.from_environment(server.environment(), out)
         with open_run(manifest, out, settings, poll_seconds=max(BATCH_SECONDS / 4, 0.1)) as run:
-            status = drive_and_report(run, once=False, stop_at=None, quiet=False)
+            status = driven(run, TerminalConversation(is_quiet=False))
             print_outcome(run, status)
             billed = server.ledger().total_usd
     say(f"the sandbox billed ${billed:.6f}; the run accounts for ${status.spent_usd:.6f}")

@@ -1,18 +1,18 @@
-"""What `run`, `cancel`, `retry` and `resolve` say at their end, and the exit codes."""
+"""What `run` and `cancel` say at their end, and the exit codes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.cli.terminal import say
+from layton_batch.commands.run_result import RunResult
+from layton_batch.errors import FileError
 from layton_batch.records import Batch
 from layton_batch.reports.status_tables import (
     failure_lines,
-    missing_in_files,
     next_steps,
     print_status,
-    provider_jobs,
 )
 from layton_batch.runs.context import Run
 from layton_batch.runs.failure_words import failure_words
@@ -55,6 +55,18 @@ def print_outcome(run: Run, status: Status, *, with_board: bool = True) -> None:
     else:
         print_status(status, run.clock.now(), words, judges=judges)
     say(one_line(f"next: {_next_step(run, status)}"))
+
+
+def say_trouble(run: Run) -> int:
+    """Print what a person has to do about the run's tables. Return the exit code for it, 0 if there is nothing."""
+    for subject, reason in run.trouble.items():
+        say(f"{subject} was left as it is: {reason}")
+    return FileError.exit_code if run.trouble else 0
+
+
+def run_exit_code(result: RunResult) -> int:
+    """Return the exit code of `run` and `judge`."""
+    return FileError.exit_code if result.trouble else exit_code(result.status)
 
 
 def _print_board(run: Run) -> None:
@@ -107,10 +119,6 @@ def _cut_answers(run: Run) -> Iterator[str]:
         yield f"so were answers of {plural(own.height - MOST_CUT_MODELS, 'more model')}"
 
 
-def _lost(status: Status) -> list[Batch]:
-    return [batch for batch in status.batches if batch.state is Lifecycle.LOST]
-
-
 # ---- cancel --------------------------------------------------------------------------------------------------------
 
 
@@ -136,63 +144,3 @@ def _is_outstanding(batch: Batch) -> bool:
     """
     withdrawn = batch.state is Lifecycle.ENDED and batch.provider_id is None
     return batch.state in OPEN and not withdrawn
-
-
-# ---- retry, resolve ------------------------------------------------------------------------------------------------
-
-
-def retried(count: int, status: Status, *, was_cancelled: bool) -> Iterator[str]:
-    """Describe a retry of so many requests, in sentences. ``was_cancelled``: the run was cancelled before it."""
-    lost = _lost(status)
-    if count:
-        yield f"The next `run` sends {plural(count, 'request')} again."
-    else:
-        yield _nothing_to_retry(status, lost)
-    if lost:
-        yield _waiting_for_a_person(lost)
-    if was_cancelled:
-        yield "The run was cancelled. The next `run` continues it, and sends and pays for the remaining requests."
-
-
-def _nothing_to_retry(status: Status, lost: Sequence[Batch]) -> str:
-    still_open = sum(batch.state in OPEN for batch in status.batches) - len(lost)
-    if still_open:
-        return f"Nothing to retry; {plural(still_open, 'batch is', 'batches are')} still open. `run` continues."
-    if unsent := sum(job.unanswered for job in provider_jobs(status)):
-        return f"Nothing to retry; {plural(unsent, 'request')} cannot be sent: too large for the provider."
-    if missing := missing_in_files(status):
-        return f"Nothing to retry; {missing}."
-    if lost:
-        return "Nothing to retry."
-    if status.state is RunState.DONE:
-        return (
-            "Nothing to retry; every request has an answer, and an answer is never bought again. To ask once more, "
-            "set `samples = 2` under [[models]], or run a manifest with another name and `[policy] reuse = false`."
-        )
-    if to_send := sum(job.waiting for job in status.jobs):
-        return f"Nothing to retry; {plural(to_send, 'request is', 'requests are')} still to be sent. `run` continues."
-    return "Nothing to retry; every request so far has an answer. `run` sends the remaining requests."
-
-
-def _waiting_for_a_person(lost: Sequence[Batch]) -> str:
-    return (
-        f"{plural(len(lost), 'batch is', 'batches are')} lost, such as {lost[0].id}. "
-        "`run` does not touch a lost batch; decide what became of it with `layton-batch resolve`."
-    )
-
-
-def resolved(batch_id: str, adopted: str | None, *, given_up: bool, not_made: bool, cancelled: bool) -> str:
-    """Describe the outcome of a lost batch: adopted under an id, given up, or planned again. ``not_made``: its creates
-    are out of the bill."""
-    if not_made:
-        return f"{batch_id}: its creates without an answer cost nothing. `run` continues."
-    if given_up:
-        return (
-            f"{batch_id}: given up. The next `run` ends its requests without an answer, and counts what they may have "
-            "cost; `retry` asks for them again."
-        )
-    if not cancelled:
-        return f"{batch_id}: {f'adopted as {adopted}' if adopted else 'will be sent again'}. `run` continues."
-    if adopted:
-        return f"{batch_id}: adopted as {adopted}. The run is cancelled: `run` stops the batch and collects answers."
-    return f"{batch_id}: not sent, because the run is cancelled. `retry` and then `run` send it."

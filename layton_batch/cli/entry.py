@@ -8,7 +8,9 @@ import sys
 from collections.abc import Sequence
 
 from layton_batch import log
+from layton_batch.cli.app import invoke
 from layton_batch.cli.complaints import complain, complain_of
+from layton_batch.cli.notes import notes_said
 from layton_batch.cli.terminal import forgiving_streams, lost_output
 from layton_batch.errors import ManifestError, StorageError
 from layton_batch.files import limits
@@ -37,9 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command_line = list(sys.argv[1:] if arguments is None else arguments)
     try:
         prepare_process()
-        with terminating():
-            from layton_batch.cli.app import invoke  # Typer, and the options of every command
-
+        with terminating(), notes_said():
             _refuse_empty(command_line)
             code = _printed(command_line, invoke([*command_line]))
     except KeyboardInterrupt:

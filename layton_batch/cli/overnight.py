@@ -13,16 +13,21 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Annotated
 
 import orjson
+import typer
 
-from layton_batch.cli.before_calling import say_addresses, say_sources
 from layton_batch.cli.complaints import complain_of
-from layton_batch.cli.driving import driven_run, say_trouble
-from layton_batch.cli.endings import exit_code
+from layton_batch.cli.conversation import TerminalConversation
+from layton_batch.cli.endings import exit_code, say_trouble
+from layton_batch.cli.options import Runs
 from layton_batch.cli.terminal import say
 from layton_batch.cli.webhook import check_address, post
 from layton_batch.clock import Clock, SystemClock, iso
+from layton_batch.commands.driving import driven_run
+from layton_batch.commands.notes import warn
+from layton_batch.commands.parameters import calling_environment, environment, runs_folder
 from layton_batch.errors import FileError, LaytonBatchError
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
@@ -32,6 +37,7 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.reports.status_tables import trouble_json, trouble_line
 from layton_batch.reports.table import as_markdown, json_text, markdown_text
+from layton_batch.runs.environment_notes import address_notes
 from layton_batch.runs.folders import home_of
 from layton_batch.runs.status import ProviderTrouble, RunState, Status, after_deadline, missing_budget, read_status
 from layton_batch.runs.stores import open_store
@@ -125,11 +131,30 @@ class NightOptions:
     runs: Path
 
 
+def overnight(
+    manifests: Annotated[list[Path], typer.Argument(metavar="MANIFEST...", help="The manifests, TOML files.")],
+    until: Annotated[str, typer.Option("--until", help="Work until this local time, HH:MM.")] = "07:00",
+    site: Annotated[Path, typer.Option("--site", help="Where boards are published.")] = Path("public"),
+    webhook: Annotated[
+        str | None,
+        typer.Option("--webhook", envvar="LAYTON_BATCH_WEBHOOK", help="An address that gets the summary as JSON."),
+    ] = None,
+    runs: Runs = None,
+) -> None:
+    """Work on several manifests through the night, and publish what is complete.
+
+    Every manifest gets a tick in turn, so that none waits for the batches of another. A board stays at its address
+    (SITE/RUN/); SITE/summary.md and summary.json say what changed. The webhook gets the summary at the end, and at once
+    when a batch is lost or a budget is reached. The exit code is the worst of the runs'.
+    """
+    place = runs_folder(runs, environment())
+    raise typer.Exit(refresh(NightOptions(tuple(manifests), until, site, webhook, place)))
+
+
 def refresh(options: NightOptions, clock: Clock | None = None) -> int:
     """Refresh the manifests. Return the exit code, the worst of the manifests'. Raises LaytonBatchError."""
     clock = clock or SystemClock()
-    begun, settings = clock.now(), Settings.from_process()
-    say_sources(settings)
+    begun, settings = clock.now(), calling_environment()
     check_address(options.webhook)
     stop_at = deadline(options.until, clock)
     atomic.make_folder(options.site)
@@ -177,9 +202,10 @@ def _tick(work: _NightRun, clock: Clock, site: Path) -> None:
         settings = Settings.from_process()
         manifest = load_manifest(work.path, PromptFiles(settings, work.runs))
         if work.boards is None:
-            say_addresses(manifest, settings)
+            warn(address_notes(manifest, settings))
             _look_before(work, manifest, settings, site)
-        with driven_run(manifest, work.runs, settings, clock, once=True, quiet=True) as (run, status):
+        talk = TerminalConversation(is_quiet=True)
+        with driven_run(manifest, work.runs, settings, clock, talk, once=True) as (run, status):
             work.folder, work.status, work.budget = run.folder, status, manifest.budget.max_usd
             work.code = say_trouble(run) or exit_code(status)
     except Exception as error:

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from layton_batch.cli.terminal import say
 from layton_batch.clock import Clock, iso, utc
@@ -61,38 +61,20 @@ PLACE_WORDS = {
 }
 
 
-class Reporter(Protocol):
-    """Receiver of a run's status after every tick."""
-
-    def update(self, status: Status) -> None: ...
-
-
 @contextmanager
-def reporter(run: Run, *, quiet: bool) -> Iterator[Reporter]:
-    """Return the reporter for the kind of output: a terminal or a file."""
+def reporter(run: Run, *, quiet: bool) -> Iterator[Callable[[Status], None] | None]:
+    """Yield the function that gets the run's status after every tick, for the kind of output: a terminal or a file."""
     if quiet:
-        yield _Silent()
+        yield None
     elif sys.stderr.isatty():
         with live_screen() as live:
-            yield _Screen(run, live)
+            yield _Screen(run, live).update
     else:
         lines = EventLines(run)
         try:
-            yield lines
+            yield lines.update
         finally:
             lines.flush()
-
-
-def drive_and_report(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status:
-    """Drive the run and report on it, unless ``quiet``; see :func:`layton_batch.loop.drive`."""
-    from layton_batch.loop import STOPPING, drive
-
-    try:
-        with reporter(run, quiet=quiet) as report:
-            return drive(run, once=once, stop_at=stop_at, progress=report.update)
-    except KeyboardInterrupt:
-        say(STOPPING)
-        raise
 
 
 def event_line(event: Event) -> str:
@@ -118,11 +100,6 @@ def followed(store: RunStore, clock: Clock, every: float = FOLLOW_SECONDS) -> It
         if over:
             return
         clock.sleep(every)
-
-
-class _Silent:
-    def update(self, status: Status) -> None:
-        pass
 
 
 class _Fresh:

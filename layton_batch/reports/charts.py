@@ -1,19 +1,16 @@
-"""A leaderboard and a plan as charts for a notebook."""
+"""A leaderboard as a chart for a notebook."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 
 import altair as alt
 import polars as pl
 
 from layton_batch.drawing import BLUE, table, titled
-from layton_batch.records import JsonValue
 from layton_batch.text import one_line, shortened
 
 _LONGEST, _WIDTH, _ROW = 40, 480, 24
-_MOST = "#9ecae1"
 _TOLD = ["model:N", "score:Q", "lower:Q", "upper:Q"]
 _NAMES = alt.Axis(labelLimit=300)
 
@@ -37,33 +34,6 @@ def board_chart(board: pl.DataFrame) -> alt.LayerChart:
     dots = base.mark_circle(color=BLUE, size=70, opacity=1).encode(x="score:Q", tooltip=_TOLD)
     metric = one_line(str(board["metric"][0])).replace("_", " ") if board.height else "score"
     return _sized([intervals, dots], len(names), f"Leaderboard: {metric}, with intervals")
-
-
-def plan_chart(run: str, jobs: Sequence[Mapping[str, object]]) -> alt.LayerChart:
-    """Return a bar for what each model is expected to cost, in front of the most that it can cost, in USD."""
-    rows: list[dict[str, JsonValue]] = [
-        {
-            "model": _name(job["model"], "", None),
-            "stage": str(job["role"]),
-            "bound": bound,
-            "usd": float(Decimal(str(usd))),
-        }
-        for job in jobs
-        for bound, usd in (("at most", job["max_usd"]), ("expected", job["expected_usd"]))
-        if usd is not None
-    ]
-    colours = alt.Scale(domain=["expected", "at most"], range=[BLUE, _MOST])
-    bars = (
-        alt.Chart(table(rows))
-        .mark_bar()
-        .encode(
-            y=alt.Y("model:N", title=None, axis=_NAMES),
-            x=alt.X("sum(usd):Q", title="US dollars, judges of all models together", stack=None),
-            color=alt.Color("bound:N", scale=colours, title=None),
-            tooltip=["model:N", "bound:N", "sum(usd):Q"],
-        )
-    )
-    return _sized([bars], len({str(row["model"]) for row in rows}), f"Cost of {one_line(run)}")
 
 
 def _apart(board: pl.DataFrame) -> tuple[bool, bool]:

@@ -1,28 +1,60 @@
-"""The bill as a table for people, as Markdown, CSV and JSON: a line a group, and always the total."""
+"""The bill on every surface: a line a group, and always the total."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, ClassVar
 
 from layton_batch.costs.notes import cached_note, differing_note, reused_note, unknown_cost_note
 from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, line_json
 from layton_batch.costs.stated import comparison_json
 from layton_batch.records import JsonValue
-from layton_batch.reports.table import as_csv, as_markdown, json_text, say_line, show
+from layton_batch.reports.document import Document
+from layton_batch.reports.table import as_csv, as_html, as_markdown, say_line, show
 from layton_batch.text import NONE, Column, Table, columns, plural, tokens_text
 
-FORMATS = ("table", "json", "csv", "md")
+if TYPE_CHECKING:
+    import polars as pl
 
 
-def write_costs(report: CostReport, form: str) -> None:
-    """The bill on stdout in one of FORMATS."""
-    if form == "table":
-        print_costs(report)
-    elif form == "json":
-        sys.stdout.write(json_text(report_json(report)))
-    else:
-        sys.stdout.write(report_csv(report) if form == "csv" else report_markdown(report))
+@dataclass(frozen=True, slots=True)
+class CostDocument(Document):
+    """The bill of runs."""
+
+    FORMATS: ClassVar = ("table", "json", "csv", "md")
+    report: CostReport
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Return a row a group. Amounts are decimals in USD: batched (``cost_usd``), the same tokens unbatched, saved;
+        null if no price is known."""
+        import polars as pl  # the total of a bill, which `run` prints, needs none
+
+        frame = pl.DataFrame([line_json(line, self.report.by) for line in self.report.lines], infer_schema_length=None)
+        return frame.with_columns(_amounts(frame[name]) for name in frame.columns if name.endswith("_usd"))
+
+    def show(self) -> None:
+        print_costs(self.report)
+
+    def as_json(self) -> object:
+        return report_json(self.report)
+
+    def text(self, form: str) -> str:
+        return report_csv(self.report) if form == "csv" else report_markdown(self.report)
+
+    def _repr_html_(self) -> str:
+        return as_html(_short_table(self.report))
+
+
+def _amounts(column: pl.Series) -> pl.Series:
+    """Return amounts of exact decimal text as decimals with as many digits as they need; null where not known."""
+    import polars as pl
+
+    values = [None if text == UNKNOWN else Decimal(text) for text in column]
+    digits = max((-int(value.as_tuple().exponent) for value in values if value is not None), default=0)
+    return pl.Series(column.name, values, pl.Decimal(38, max(digits, 2)))
 
 
 def report_json(report: CostReport) -> dict[str, JsonValue]:
@@ -66,6 +98,18 @@ def print_costs(report: CostReport) -> None:
     if not report.lines:
         say_line(reused_note(report) or "no answer is in: nothing was paid")
         return
+    show(_short_table(report))
+    for note in (cached_note(report.total), reused_note(report)):
+        if note:
+            say_line(note)
+    for note in (unknown_cost_note(report.total), differing_note(report)):
+        if note:
+            say_line(note, "yellow")
+    sources = sorted({f"{line.price_source} ({line.price_date})" for line in report.lines if line.price_source})
+    say_line(f"prices: {'; '.join(sources) or UNKNOWN}", "dim")
+
+
+def _short_table(report: CostReport) -> Table:
     rows = tuple(
         (
             *group, f"{line.requests:,}", tokens_text(line.input_tokens + line.output_tokens), line.batched.text,
@@ -75,15 +119,7 @@ def print_costs(report: CostReport) -> None:
     )  # fmt: skip
     heads = (*_groups(report), *columns("requests", "tokens", "cost", "live", "share\nof live", text=0))
     title = "Cost · live: the price of the same tokens without batches"
-    show(Table(heads, rows, title, sums=frozenset({len(rows) - 1})))
-    for note in (cached_note(report.total), reused_note(report)):
-        if note:
-            say_line(note)
-    for note in (unknown_cost_note(report.total), differing_note(report)):
-        if note:
-            say_line(note, "yellow")
-    sources = sorted({f"{line.price_source} ({line.price_date})" for line in report.lines if line.price_source})
-    say_line(f"prices: {'; '.join(sources) or UNKNOWN}", "dim")
+    return Table(heads, rows, title, sums=frozenset({len(rows) - 1}))
 
 
 def total_line(report: CostReport) -> str:

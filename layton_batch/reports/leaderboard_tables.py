@@ -1,17 +1,18 @@
-"""A leaderboard as a table, JSON, CSV or Markdown."""
+"""A leaderboard on every surface."""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
 from layton_batch.files.leaderboard_columns import COUNTS, LEADERBOARD, STORED
 from layton_batch.records import JsonValue
-from layton_batch.reports.table import as_csv, as_html, as_json, as_markdown, json_text, print_table, say_line, show
+from layton_batch.reports.document import Document
+from layton_batch.reports.table import as_csv, as_html, as_json, as_markdown, print_table, say_line, show
 from layton_batch.scoring.leaderboard import (
     ASSUMES,
     BORROWED_ONLY,
@@ -33,23 +34,47 @@ from layton_batch.scoring.leaderboard import (
 from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED, need
 from layton_batch.text import NONE, Column, Table, columns, number_text, one_line, percent, text_table
 
-FORMATS = ("table", "json", "csv", "md", "html")
+if TYPE_CHECKING:
+    import altair as alt
+
 _KINDS_WIDTH, _KIND_LENGTH = 54, 24  # columns of the table of failures; of one heading
 _TEXTS = ("model", "marked model", "provider", "alike")
 
 
-def write_board(board: pl.DataFrame, form: str) -> None:
-    """The board on stdout in one of FORMATS."""
-    if form == "table":
-        print_board(board)
-    elif form == "json":
-        rows = [row | {"failures": _failures(row)} for row in board.iter_rows(named=True)]
+@dataclass(frozen=True, slots=True)
+class Leaderboard(Document):
+    """A leaderboard: a row a model, the best first, scores and intervals in percent."""
+
+    FORMATS: ClassVar = ("table", "json", "csv", "md", "html")
+    board: pl.DataFrame
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Return the columns of the run's table. Columns ``new_*`` and ``set_*`` hold both targets."""
+        return stored(self.board)
+
+    def show(self) -> None:
+        print_board(self.board)
+
+    def as_json(self) -> object:
+        rows = [row | {"failures": _failures(row)} for row in self.board.iter_rows(named=True)]
         names = [name for name in LEADERBOARD if name in STORED or name == "failures"]
-        table = Table(columns(*map(_json_name, names)), tuple(tuple(row[name] for name in names) for row in rows))
-        sys.stdout.write(json_text(as_json(table)))
-    else:
+        return as_json(
+            Table(columns(*map(_json_name, names)), tuple(tuple(row[name] for name in names) for row in rows))
+        )
+
+    def text(self, form: str) -> str:
         write = {"csv": board_csv, "md": board_markdown, "html": board_html}[form]
-        sys.stdout.write(f"{write(board).rstrip()}\n")
+        return f"{write(self.board).rstrip()}\n"
+
+    def plot(self) -> alt.LayerChart:
+        """Return an Altair chart of each model's score and interval, the best on top."""
+        from layton_batch.reports.charts import board_chart  # altair takes long to load
+
+        return board_chart(self.board)
+
+    def _repr_html_(self) -> str:
+        return board_html(self.board)
 
 
 Row = Mapping[str, Any]

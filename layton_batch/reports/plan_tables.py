@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from layton_batch.costs.expected import bundled_priors
@@ -26,11 +26,16 @@ def plan_json(preview: Preview) -> dict[str, object]:
         "set_aside_usd": decimal_text(preview.set_aside_usd),
         "budget_usd": decimal_text(preview.budget.max_usd),
         "providers": {name: decimal_text(usd) for name, usd in preview.by_provider().items()},
-        "jobs": [_job(job) for job in preview.jobs],
+        "jobs": job_rows(preview),
         "keys": [{"variables": list(key.variables), "is_set": key.is_set} for key in preview.keys],
         "caveats": list(preview.every_caveat),
         "refused": list(preview.refused),
     }
+
+
+def job_rows(preview: Preview) -> list[dict[str, object]]:
+    """Return the jobs of a plan, an object each."""
+    return [_job(job) for job in preview.jobs]
 
 
 def _job(planned: PlannedJob) -> dict[str, object]:
@@ -114,17 +119,17 @@ def _folded_notes(preview: Preview) -> list[tuple[str, str]]:
     return lines
 
 
-def plan_table(run: str, jobs: Sequence[Mapping[str, object]], notes: Sequence[str]) -> Table:
-    """Return a plan as one table, a line a job. ``jobs``: in the form of ``plan_json``."""
+def plan_table(preview: Preview, notes: Sequence[str]) -> Table:
+    """Return a plan as one table, a line a job."""
     heads = columns("stage", "model", "requests", "answered", "expected", "at most", text=2)
     rows = tuple(
         (
-            str(job["role"]), str(job["model"]), f"{job['requests']:,}", f"{job['answered']:,}",
-            *(_amount(None if job[name] is None else Decimal(str(job[name]))) for name in ("expected_usd", "max_usd")),
+            str(planned.job.role), planned.job.spec.name, f"{planned.requests:,}", f"{planned.answered:,}",
+            _amount(planned.expected_usd), _amount(planned.max_usd),
         )
-        for job in jobs
+        for planned in preview.jobs
     )  # fmt: skip
-    return Table(heads, rows, f"{run}: what it would send and cost; nothing was sent", tuple(notes))
+    return Table(heads, rows, f"{preview.run_id}: what it would send and cost; nothing was sent", tuple(notes))
 
 
 def in_short(preview: Preview) -> str:

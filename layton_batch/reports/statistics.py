@@ -75,9 +75,6 @@ def _out_of_reach(plan: LabellingPlan) -> str:
     )
 
 
-COMPARISON_FORMATS = ("table", "json", "md")
-
-
 def comparison_markdown(comparison: Comparison, target: str) -> str:
     """Return a comparison as Markdown, for a pull request."""
     title = f"{markdown_text(_title(comparison))}\n\n"

@@ -11,8 +11,8 @@ import html
 import io
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -21,6 +21,7 @@ from layton_batch.records import JsonValue
 from layton_batch.text import NONE, Column, Table, is_formula, one_line, printable
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import Console
     from rich.text import Text
 
@@ -107,6 +108,17 @@ def _html(text: str) -> str:
 
 def _text(value: JsonValue) -> str:
     return NONE if value is None else str(value)
+
+
+# ---- frames --------------------------------------------------------------------------------------------------------
+
+
+def frame_of(record: type, rows: Sequence[Mapping[str, object]], **more: pl.DataType) -> pl.DataFrame:
+    """Return a frame with a row a record and its fields as columns. ``more``: further columns of the rows."""
+    import polars as pl  # who only looks at a status need not load it
+
+    types = {"str": pl.String(), "int": pl.Int64(), "float": pl.Float64(), "float | None": pl.Float64()}
+    return pl.DataFrame(rows, schema={field.name: types[str(field.type)] for field in fields(record)} | more)
 
 
 # ---- terminals -----------------------------------------------------------------------------------------------------

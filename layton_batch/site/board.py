@@ -229,7 +229,7 @@ class Board:
             )
         if self.by_rule and self.target == THIS_SET:
             return letters
-        probability = f"with {percent(self.level)} probability."
+        probability = f"with at least {percent(self.level)} probability."
         return f"The rank range holds the ranks {self.where} of all models at once, {probability} {letters}"
 
     @property

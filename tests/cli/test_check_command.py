@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from layton_batch.cli import machine_check
+from layton_batch.commands import machine_check
 from layton_batch.sandbox import Sandbox
 from tests.support.cli_harness import call, called_at, write
 from tests.support.lab import MODELS, demo_prices, manifest_text

@@ -227,7 +227,7 @@ def test_watching_draws_a_terminal_again_and_ends_with_130_at_ctrl_c(
     terminal = _Terminal()
     monkeypatch.setattr(looking, "live_screen", lambda **_: terminal)
     monkeypatch.setattr(looking.sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(looking._Shown, "is_open", property(lambda _: len(terminal.drawn) < 3))
+    monkeypatch.setattr(looking, "_is_open", lambda _: len(terminal.drawn) < 3)
 
     class Stopped(ManualClock):
         def sleep(self, seconds: float) -> None:
@@ -245,5 +245,5 @@ def test_the_command_watches_by_the_machines_clock(here: Path, monkeypatch: pyte
 
     monkeypatch.setattr(SystemClock, "sleep", stop)
     assert call("status", "--watch").code == 0
-    monkeypatch.setattr(looking._Shown, "is_open", property(lambda _: True))
+    monkeypatch.setattr(looking, "_is_open", lambda _: True)
     assert call("status", "lab", "--watch").code == INTERRUPTED == 130

@@ -53,13 +53,6 @@ def test_abstention_metrics_are_fractions_and_rows_keep_their_order(
     ]
 
 
-def test_a_json_list_of_results_is_read_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "results.json"
-    path.write_text(json.dumps([{"item_id": "b", "gold": "A", "response": "Answer: A"}]), encoding="utf-8")
-    code, out, _ = run(capsys, "mcq_idk", "--predictions", str(path), "--json")
-    assert (code, json.loads(out)["n"]) == (0, 1)
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -106,31 +99,3 @@ def test_as_published_the_scores_are_written_beside_the_predictions_and_printed(
     for more in ([], ["--protocol", "original", "--json"]):
         assert run(capsys, "rome", *files, *more)[0] == 0
         assert not (tmp_path / "scores.json").exists()
-
-
-@real
-def test_the_published_abstention_rows_come_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    published = json.loads((DATA / "idk" / "published_table.json").read_text(encoding="utf-8"))
-    samples = {path.name: path for path in (DATA / "idk" / "samples").glob("*.parquet")}
-    for row in published:
-        path = next(path for name, path in samples.items() if name.startswith(f"{row['benchmark']}__{row['model']}__"))
-        code, out, _ = run(capsys, "mcq_idk", "--predictions", str(path), "--protocol", "original", "--json")
-        assert code == 0
-        for metric, one in json.loads(out)["metrics"].items():
-            assert f"{100 * one['mean']:.2f} ± {100 * one['se']:.2f}" == row[metric]
-
-
-@real
-def test_the_grids_summary_is_as_published(capsys: pytest.CaptureFixture[str]) -> None:
-    zebra = DATA / "zebra"
-    expected = next(row for row in json.loads((zebra / "expected_summaries.json").read_text()) if row["zeroeval"])
-    outputs = str(zebra / f"outputs__{expected['model']}__{expected['set']}.parquet")
-    files = ["--items", str(zebra / "puzzles.parquet"), "--predictions", outputs]
-    _, out, _ = run(capsys, "zebralogic", *files, "--protocol", "zeroeval", "--json")
-    summary = json.loads(out)["summary"]
-    assert {key: str(summary[key]) for key in expected["zeroeval"]} == {
-        key: str(value) for key, value in expected["zeroeval"].items()
-    }
-    _, out, _ = run(capsys, "zebralogic", *files, "--protocol", "original", "--json")
-    assert json.loads(out)["score"] == expected["agi_score"]
-    assert json.loads(out)["failure_counts"] == expected["agi_failure_counts"]

@@ -231,20 +231,6 @@ def test_the_published_table_comes_out_as_markdown() -> None:
     assert len(set(map(len, text))) == 1
 
 
-@real
-def test_ensembles_are_voted_as_published() -> None:
-    paths = sorted((DATA / "idk" / "samples").glob("gpqa__*"))
-    given, names = [word for path in paths for word in ("--predictions", path)], ",".join(path.stem for path in paths)
-    document = board("mcq_idk", *given, "--protocol", "original", "--ensemble", f"all={names}")
-    (row,) = document["ensembles"]  # type: ignore[misc]
-    metrics = row["metrics"]
-    n, trad = 198, metrics["trad_score"]["mean"]
-    assert row["name"] == "all"
-    assert metrics["trad_score"]["se"] == pytest.approx((trad * (1 - trad) / n) ** 0.5)
-    assert metrics["extract_fail"] == {"mean": 0.0, "se": 0.0}
-    assert metrics["idk_score"]["mean"] == pytest.approx(2 * trad - 1 + metrics["idk_freq"]["mean"])
-
-
 def test_named_ensembles_vote_with_the_models_they_name() -> None:
     given = []
     for name, letters in {"a": "BBA", "b": "BAA", "c": "ABB"}.items():
@@ -258,8 +244,3 @@ def test_named_ensembles_vote_with_the_models_they_name() -> None:
     for wrong in ("a,b", "x=a", "=a,b"):
         assert "a new NAME=MODEL,MODEL" in refused("mcq_idk", *given, "--ensemble", wrong)
     assert "--ensemble is for mcq_idk" in refused("rome", "--predictions", "a.jsonl", "--ensemble", "x=a,b")
-
-
-@real
-def test_two_data_sets_with_the_same_ids_are_not_one() -> None:
-    assert "is not the same in" in refused("mcq_idk", "--predictions", DATA / "idk" / "samples")

@@ -138,7 +138,7 @@ def test_answers_to_romes_questions_go_to_a_judge_in_its_own_forms(folder: Path)
 def test_without_a_budget_and_a_terminal_nothing_is_sent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in KEYS:
         monkeypatch.setenv(name, "a-key")
-    monkeypatch.setattr("layton_batch.cli.driving.refuse_dead_models", lambda *_: ())
+    monkeypatch.setattr("layton_batch.commands.driving.refuse_dead_models", lambda *_: ())
     ended = call("judge", "answers.jsonl", "--items", "quiz.csv")
     assert (ended.code, "give --max-usd or --yes; nothing was sent" in ended.err) == (3, True), ended.err
 
@@ -194,7 +194,7 @@ def test_replies_that_cannot_be_read_are_counted_before_anyone_is_paid(
 ) -> None:
     for name in KEYS:
         monkeypatch.setenv(name, "a-key")
-    monkeypatch.setattr("layton_batch.cli.driving.refuse_dead_models", lambda *_: ())
+    monkeypatch.setattr("layton_batch.commands.driving.refuse_dead_models", lambda *_: ())
     table = TABLE.replace("id,", "model,id,").replace("\n1", "\nopenai:x,1").replace("\n2", "\nopenai:x,2")
     text = table.format("response", '"{""answer"": ""144""}"', "six")
     (folder / "own.csv").write_text(text, encoding="utf-8")
@@ -209,7 +209,7 @@ def test_a_manifest_of_another_jury_is_named_with_the_key_that_differs(
 ) -> None:
     for name in KEYS:
         monkeypatch.setenv(name, "a-key")
-    monkeypatch.setattr("layton_batch.cli.driving.refuse_dead_models", lambda *_: ())
+    monkeypatch.setattr("layton_batch.commands.driving.refuse_dead_models", lambda *_: ())
     assert call("judge", "answers.jsonl", "--items", "quiz.csv").code == 3
     (folder / "panel.toml").write_text(PANEL, encoding="utf-8")
     ended = call("judge", "answers.jsonl", "--items", "quiz.csv", "--panel", "panel.toml")

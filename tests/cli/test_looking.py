@@ -92,12 +92,6 @@ def test_one_model_from_two_sources_is_refused_rather_than_counted_twice(here: P
     assert "twice" in end.err
 
 
-def test_a_leaderboard_needs_no_run_and_no_source_is_a_usage_error(offline: Path) -> None:
-    assert call("leaderboard", GOLD, "--method", "paper").code == 0
-    assert call("leaderboard").code == 2
-    assert call("leaderboard", "nothing.jsonl").code == 2
-
-
 def test_the_bill_is_what_the_sandbox_billed_in_every_format(finished: Finished, here: Path) -> None:
     document = call("cost", "lab", "other", "--format", "json").table()
     total = cast("Document", document["total"])
@@ -117,12 +111,6 @@ def test_a_site_is_written_where_it_is_told_one_folder_a_run(here: Path) -> None
     end = call("site", "lab", "--out", "file")
     assert end.code == 2
     assert "file" in end.err
-
-
-def test_a_run_is_found_by_name_and_folder(here: Path) -> None:
-    documents = [call("status", name, "--json").json for name in ("lab", str(here / "runs" / "lab"))]
-    assert documents[0] == documents[1]
-    assert [one["run"] for one in cast("list[Document]", call("status", "--json").json)] != []
 
 
 @pytest.mark.parametrize(

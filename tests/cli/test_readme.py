@@ -20,8 +20,9 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from layton_batch.cli import app, demo, machine_check
+from layton_batch.cli import app, demo
 from layton_batch.cli.demo import demo_manifest
+from layton_batch.commands import machine_check
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import JsonValue
 from tests.support.cli_harness import ROOT, Ending, call, desk, finish, start, write

@@ -69,13 +69,6 @@ def test_plan_writes_batch_files_where_it_is_told_the_same_every_time(offline: P
     assert [len(content.splitlines()) for _, content in contents[0]] == [4, 4]
 
 
-def test_plan_says_when_it_cannot_write(offline: Path) -> None:
-    write(offline, "", "taken")
-    end = call("plan", write(offline, manifest_text()), "--out", "taken")
-    assert end.code == 2
-    assert "taken" in end.err
-
-
 def test_plan_without_keys_says_what_run_will_miss(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     path = write(offline, manifest_text())

@@ -50,25 +50,6 @@ def test_a_task_and_models_run_without_a_manifest_and_leave_the_one_that_ran(san
     assert sandboxed.ledger().total_usd == billed
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("rome", "--model", "larch"), "PROVIDER:ID"),
-        (("rome", "--model", "opnai:larch"), "unknown provider 'opnai'; did you mean 'openai'?"),
-        (("rmoe", "--model", "openai:larch"), "rmoe is no manifest, and unknown task 'rmoe'"),
-        (("rome", "--limit", "3"), "rome: say whom to ask, with --model PROVIDER:ID"),
-        (("mine.toml", "--limit", "3"), "--limit goes with --model"),
-        (("mine.toml", "--model", "openai:larch"), "mine.toml names its models itself"),
-    ],
-)
-def test_what_is_neither_a_manifest_nor_a_task_with_models_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], told: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    ended = call("run", *arguments)
-    assert (ended.code, told in ended.err) == (2, True), ended.err
-
-
 def test_a_manifest_that_was_written_and_edited_since_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,11 +91,6 @@ def test_init_names_a_run_after_its_folder_where_that_is_a_name(
     assert load_manifest(tmp_path / folder / "rome.toml").name == name
     if name == folder:
         assert f"the run is called {name}-zebralogic" in call("init", "zebralogic", "--out", folder).err
-
-
-def test_init_of_a_task_there_is_not_names_those_there_are(tmp_path: Path) -> None:
-    assert "init: unknown task 'zebra'; did you mean 'zebralogic'?" in call("init", "zebra", "--out", tmp_path).err
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_init_without_a_task_is_for_questions_of_one_s_own(tmp_path: Path) -> None:

@@ -163,29 +163,6 @@ def test_the_leaderboard_shows_everything_in_every_form(invoke: Invoke, tmp_path
         assert all(name in out for name in ("rank", "95 % CI", "--this-set", "alike", "human labels", "own · borrowed"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (["--format", "xml"], "--format"),
-        (["--method", "best"], "--method"),
-        (["--metric", "beauty"], "--metric"),
-    ],
-)
-def test_what_cannot_be_is_refused_with_a_reason(
-    invoke: Invoke, tmp_path: Path, arguments: Sequence[str], reason: str
-) -> None:
-    code, out, err = invoke("leaderboard", gold_file(tmp_path), *arguments)
-    assert (code, out) == (2, "")
-    assert reason in err
-
-
-def test_one_source_given_twice_is_refused_not_counted_twice(invoke: Invoke, tmp_path: Path) -> None:
-    source = gold_file(tmp_path)
-    code, _, err = invoke("leaderboard", source, source)
-    assert code == 2
-    assert "there twice" in err
-
-
 def test_judges_tells_what_it_knows_and_lists_errors_on_request(invoke: Invoke, tmp_path: Path) -> None:
     source = gold_file(tmp_path)
     code, out, _ = invoke("judges", source)
@@ -222,7 +199,7 @@ def test_a_half_width_is_reached(invoke: Invoke, tmp_path: Path) -> None:
     source = gold_file(tmp_path)
     plan = document(invoke("label", "plan", source, "--this-set", "--half-width", "4", "--json"))
     assert max(one["half_width_then"] for one in plan["models"]) <= 4.0
-    assert lb.label_plan(source, this_set=True, half_width=4).height == len(plan["rows"]) > 0
+    assert lb.label_plan(source, this_set=True, half_width=4).frame.height == len(plan["rows"]) > 0
 
 
 def test_a_half_width_that_no_label_reaches_is_said_to_be_the_items_limit(invoke: Invoke, tmp_path: Path) -> None:
@@ -240,7 +217,7 @@ def test_a_half_width_that_no_label_reaches_is_said_to_be_the_items_limit(invoke
 
 def test_a_plan_for_one_model_asks_about_no_other(invoke: Invoke, tmp_path: Path) -> None:
     source = gold_file(tmp_path)
-    rows = lb.label_plan(source, labels=5, models=["south-1"])
+    rows = lb.label_plan(source, labels=5, models=["south-1"]).frame
     assert rows["model"].to_list() == ["south-1"] * 5
     code, out, _ = invoke("label", "plan", source, "--labels", "5")
     assert code == 0

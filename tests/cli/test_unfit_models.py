@@ -18,7 +18,6 @@ from layton_batch.settings import Settings
 from tests.support.cli_harness import call, write
 from tests.support.manual_clock import ManualClock
 from tests.support.paths import ROOT, SHARED_DATA
-from tests.support.replay_manifest import replay_manifest
 
 DATA = SHARED_DATA / "layton"
 TODAY = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
@@ -69,19 +68,6 @@ def test_run_refuses_before_it_makes_anything(own_addresses: Path) -> None:
     assert not (own_addresses / "runs").exists()
 
 
-def test_at_another_address_plan_only_says_it(own_addresses: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    end = call("plan", write(own_addresses, GONE), "--json", "--offline")
-    assert (end.code, end.err, end.table()["refused"]) == (0, "", [])
-    assert "gpt-4-turbo was shut down" in str(end.table()["caveats"])
-
-
-def test_doctor_finds_it_too(own_addresses: Path) -> None:
-    end = call("check", write(own_addresses, GONE), "--offline")
-    assert end.code == 2
-    assert "gpt-4-turbo was shut down" in " ".join(end.out.split())
-
-
 def test_a_run_whose_model_ends_meanwhile_goes_on(own_addresses: Path) -> None:
     manifest = load_manifest(write(own_addresses, GONE))
     settings = Settings.from_environment({"OPENAI_API_KEY": "no-key"}, own_addresses)
@@ -105,17 +91,6 @@ def test_the_manifest_of_todays_models_passes_every_check_without_a_network(own_
     assert set(providers) == {
         "openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword", "openrouter", "xai",
     }  # fmt: skip
-
-
-@pytest.mark.shared_data
-def test_the_papers_manifest_is_still_planned_and_says_what_is_gone(own_addresses: Path) -> None:
-    text = replay_manifest(DATA).replace("# limit = 20", "limit = 2")
-    end = call("plan", write(own_addresses, text), "--json", "--offline")
-    document = end.table()
-    assert (end.code, document["requests"]) == (2, 2 * 9 * 4)
-    assert [str(line).split(": ")[1].split(" ")[0] for line in document["refused"]] == [  # type: ignore[attr-defined]
-        "gemini-3-pro-preview", "moonshotai/Kimi-K2.5", "moonshotai/Kimi-K2-Thinking",
-    ]  # fmt: skip
 
 
 # ---- what the providers say ----------------------------------------------------------------------------------------
@@ -150,17 +125,6 @@ def test_offline_begins_without_asking_and_a_run_that_goes_on_does_not_ask(own_s
     assert call("run", manifest, "--once", "--offline").code == 75
     assert call("run", manifest, "--once").code in (0, 75)
     assert "models" not in own_sandbox.request_counts()["openai"]
-
-
-def test_at_another_address_a_run_begins_and_says_it(
-    own_sandbox: Sandbox, offline: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Settings, "is_elsewhere", lambda _self, _provider: True)
-    end = call("run", write(offline, UNKNOWN), "--once")
-    assert end.code == 75
-    assert (
-        f"{NOT_KNOWN}: name another model; it is sent all the same, because openai is played on this machine" in end.err
-    )
 
 
 @pytest.mark.parametrize("command", ["plan", "check"])

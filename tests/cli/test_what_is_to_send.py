@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.cli import before_paying
-from layton_batch.cli.before_paying import agree
+from layton_batch.cli import conversation
+from layton_batch.cli.conversation import TerminalConversation
+from layton_batch.cli.notes import notes_said
+from layton_batch.commands import consent
 from layton_batch.errors import NotAgreedError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance
 from layton_batch.records import Item, Prompt
+from layton_batch.runs.context import Run
 from layton_batch.runs.folders import remember, was_begun
 from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
@@ -27,6 +30,13 @@ from tests.support.cli_harness import call
 from tests.support.lab import Lab, lab, manifest_text, quiz_text
 
 TWO, THREE = ("openai", "anthropic"), ("openai", "anthropic", "mistral")
+
+
+def agree(run: Run, settings: Settings, *, yes: bool, quiet: bool, is_gone: bool = False) -> None:
+    """Ask on the terminal."""
+    with notes_said():
+        ask = TerminalConversation(is_quiet=quiet).ask
+        consent.agree(run, settings, ask, yes=yes, quiet=quiet, is_gone=is_gone)
 
 
 def planned(bench: Lab, text: str) -> tuple[object, ...]:
@@ -164,9 +174,9 @@ def test_a_person_who_is_there_is_asked_once_a_revision(tmp_path: Path, monkeypa
         questions.append(question)
         return answers.pop(0)
 
-    monkeypatch.setattr(before_paying.sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(before_paying.sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(before_paying.typer, "confirm", confirm)
+    monkeypatch.setattr(conversation.sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(conversation.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(conversation.typer, "confirm", confirm)
     text = quiz_text(limit=2)
     with lab(tmp_path) as bench:
         with pytest.raises(NotAgreedError, match="nothing was sent"):

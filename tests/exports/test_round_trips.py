@@ -142,7 +142,7 @@ def test_ppi_gives_the_board_again_as_a_file_and_as_a_frame(jury: Whole, tmp_pat
     path = jury.export("ppi", tmp_path / "ppi.jsonl")
     assert _boards(jury, path) == jury.boards
     frame = pl.read_ndjson(path, infer_schema_length=None)
-    assert lb.leaderboard(frame).equals(lb.leaderboard(jury.folder.root))
+    assert lb.leaderboard(frame).frame.equals(lb.leaderboard(jury.folder.root).frame)
 
 
 def test_votes_in_a_folder_and_the_labels_beside_them_give_the_board_again(jury: Whole, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_votes_in_a_folder_and_the_labels_beside_them_give_the_board_again(jury:
     gold = jury.export("ppi", tmp_path / "ppi.jsonl")
     for metric in jury.metrics:
         assert _board(folder, "--labels", gold, metric=metric) == jury.boards[metric]
-    assert lb.leaderboard(folder, labels=[gold]).equals(lb.leaderboard(jury.folder.root))
+    assert lb.leaderboard(folder, labels=[gold]).frame.equals(lb.leaderboard(jury.folder.root).frame)
 
 
 @pytest.mark.parametrize(
@@ -246,15 +246,15 @@ def test_lines_and_frames_of_marks_give_the_board_of_a_run_graded_by_rule(rule: 
     for metric in rule.metrics:
         marks = frame.with_columns(score=pl.col(metric))
         least = -1.0 if metric == "idk_score" else 0.0
-        told = lb.leaderboard(marks, min_score=least).sort("model").with_columns(metric=pl.lit(metric))
-        assert told.equals(lb.leaderboard(rule.folder.root, metric=metric).sort("model"))
+        told = lb.leaderboard(marks, min_score=least).frame.sort("model").with_columns(metric=pl.lit(metric))
+        assert told.equals(lb.leaderboard(rule.folder.root, metric=metric).frame.sort("model"))
 
 
 # ---- forms that hold a board, and nothing to make it from ----------------------------------------------------------
 
 
 def _is_written_down(whole: Whole, out: Path) -> None:
-    board = lb.leaderboard(whole.folder.root)
+    board = lb.leaderboard(whole.folder.root).frame
     metric = str(board["metric"][0])
     rows = whole.boards[metric]
     table = pl.read_parquet(whole.export("parquet", out / "parquet") / "leaderboard.parquet")

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-import typer
 
 from layton_batch import pipeline
-from layton_batch.cli import run_commands
+from layton_batch.cli.endings import say_trouble
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.context import Run
@@ -170,9 +169,7 @@ def test_damaged_answers_of_one_model_without_raw_results_stop_that_model_alone(
             assert set(run.trouble) == {HURT}
             assert str(raw) in run.trouble[HURT]
             assert [event.kind for event in run.store.events() if event.kind.startswith("table_")] == ["table_damaged"]
-            with pytest.raises(typer.Exit) as ended:
-                run_commands._finish(run, status, as_json=False)
-        assert ended.value.exit_code == 2
+            assert say_trouble(run) == 2
         assert f"{HURT} was left as it is: " in capsys.readouterr().err
         assert complete(there.table(TEXT, "leaderboard"))["model"].to_list() == [MODELS["anthropic"]]
         assert {job.id: job.graded for job in status.jobs if job.role == "predict"} == {HURT: False, WELL: True}

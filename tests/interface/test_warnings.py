@@ -46,7 +46,7 @@ def test_a_jury_that_is_short_of_judges_is_a_warning(
 
 @pytest.mark.parametrize("table", [TABLE.set_index("item_id"), TABLE.set_index(["model", "item_id"])])
 def test_a_named_index_of_pandas_is_read_as_columns(table: Any) -> None:
-    assert lb.leaderboard(table).equals(lb.leaderboard(SCORES))
+    assert lb.leaderboard(table).frame.equals(lb.leaderboard(SCORES).frame)
 
 
 def test_a_function_that_is_mistyped_tells_python_what_to_suggest() -> None:

@@ -207,7 +207,7 @@ def test_labels_go_out_and_in_again_with_their_notes(copied: Copied, tmp_path: P
     rows = exported(root, tmp_path / "out.jsonl")
     assert sorted(str(row["notes"]) for row in rows) == ["", "<b>bold</b>"]
     assert {row["annotator"] for row in rows} == {"ada"}
-    taken = lb.label_import(root, tmp_path / "out.jsonl")
+    taken = lb.label_import(root, tmp_path / "out.jsonl").frame
     assert (taken["added"] + taken["changed"]).item() == 2  # known by another `about`
     assert sum(int(str(row["own_labels"])) for row in board(root)) == 2
     ppi = tmp_path / "ppi.jsonl"

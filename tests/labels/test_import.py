@@ -20,7 +20,7 @@ def board(root: Path) -> list[dict[str, Any]]:
 
 
 def imported(root: Path, file: Path) -> dict[str, object]:
-    (row,) = lb.label_import(root, file).to_dicts()
+    (row,) = lb.label_import(root, file).frame.to_dicts()
     return row
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.cli.known_items import replayed
+from layton_batch.commands.known_items import replayed
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from tests.pipeline.test_replay import DATA, PUBLISHED, table

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.cli.known_items import known_items, replayed
+from layton_batch.commands.known_items import known_items, replayed
 from layton_batch.files.sources import stream_rows
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
 from layton_batch.runs.status import RunState

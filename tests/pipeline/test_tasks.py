@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.cli.demo import MANIFESTS, demo_manifest, run_demo
+from layton_batch.cli.demo import DEMO_MANIFESTS, demo_manifest, run_demo
 from layton_batch.errors import ManifestError
 from layton_batch.files import tables
 from layton_batch.manifest.asked import load_items as task_items
@@ -262,7 +262,7 @@ def test_a_model_may_judge_what_a_rule_could_grade_and_no_verdict_is_bought_twic
 # ---- the demonstrations --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", MANIFESTS)
+@pytest.mark.parametrize("task", DEMO_MANIFESTS)
 def test_every_demonstration_shows_its_task_with_the_same_models_at_the_same_prices(task: str) -> None:
     shown, first = demo_manifest(task), demo_manifest()
     assert shown.task == task

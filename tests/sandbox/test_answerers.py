@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.cli.known_items import bundled_answerer, known_items, replayed
+from layton_batch.commands.known_items import bundled_answerer, known_items, replayed
 from layton_batch.errors import DataError
 from layton_batch.files.sources import stream_rows
 from layton_batch.records import Item, Response

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from layton_batch.cli.known_items import bundled_answerer
+from layton_batch.commands.known_items import bundled_answerer
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from tests.support.lab import MODELS, START, Lab, demo_prices, lab, manifest_text

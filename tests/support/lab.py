@@ -11,8 +11,8 @@ from urllib.request import urlopen
 import orjson
 import polars as pl
 
-from layton_batch.cli.known_items import bundled_answerer
 from layton_batch.clock import Pacing
+from layton_batch.commands.known_items import bundled_answerer
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import drive

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from layton_batch.cli.known_items import known_items
-from layton_batch.cli.terminal import say
+from layton_batch.commands.known_items import known_items
+from layton_batch.commands.notes import note, warn
 from layton_batch.errors import ManifestError, file_error
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.checks import load_manifest
@@ -47,9 +47,9 @@ def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Ma
         state_dir=_made(place / SANDBOX_STATE),
     )
     with Sandbox(config) as server:
-        say(f"sandbox: made-up answers, no key, every call goes to 127.0.0.1; runs are in {place}")
+        note(f"sandbox: made-up answers, no key, every call goes to 127.0.0.1; runs are in {place}")
         if task.uses_jury and (unknown := len(items) - len(known)):
-            say(f"{plural(unknown, 'item')} without a reference: whether an answer is right is made up too")
+            warn((f"{plural(unknown, 'item')} without a reference: whether an answer is right is made up too",))
         other_settings = {name: value for name in _KEPT if (value := settings.get(name)) is not None}
         yield (
             manifest,

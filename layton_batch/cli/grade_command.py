@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, Json, Runs
+from layton_batch.cli.grade_work import GradeArguments, check_task, run_grade
+from layton_batch.cli.options import Json, Runs
+from layton_batch.commands.parameters import environment, runs_folder
 from layton_batch.tasks import grade_help
 
 HELP = f"""Grade predictions by a benchmark's rules.
@@ -15,11 +17,6 @@ HELP = f"""Grade predictions by a benchmark's rules.
 One file gives its report. Several, a folder of files or a run give a leaderboard with rank boxes. {grade_help.FORMS}
 A benchmark that an entry point adds takes --items in its own form, and predictions with item_id and response.
 """
-
-
-def register(app: typer.Typer) -> None:
-    """Add this module's commands."""
-    app.command("grade", help=HELP)(grade)
 
 
 def grade(
@@ -42,16 +39,16 @@ def grade(
     ] = None,
     benchmark: Annotated[str | None, typer.Option("--benchmark", help=grade_help.BENCHMARK)] = None,
     every_run: Annotated[bool, typer.Option("--every-run", help=grade_help.EVERY_RUN)] = False,
-    runs: Runs = RUNS,
+    runs: Runs = None,
     as_json: Json = False,
 ) -> None:
-    """Grade predictions by a benchmark's rules; its help is ``HELP``."""
-    from layton_batch.cli.grade_work import GradeArguments, check_task, run_grade
-
     sources = tuple(predictions or ())
     task = check_task(task, sources)
     arguments = GradeArguments(
         task, sources, items, protocol, metric, samples, updated, table, chart, tuple(named or ()), every_run,
-        benchmark, runs, as_json,
+        benchmark, runs_folder(runs, environment()), as_json,
     )  # fmt: skip
     run_grade(arguments)
+
+
+grade.__doc__ = HELP

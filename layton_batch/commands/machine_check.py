@@ -12,8 +12,8 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from pathlib import Path
 
-from layton_batch.cli.before_calling import say_addresses, say_sources
 from layton_batch.clock import SystemClock
+from layton_batch.commands.notes import warn
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.addresses import shown
 from layton_batch.manifest.checks import load_manifest
@@ -23,7 +23,7 @@ from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.providers import BUILT_IN, OWN_ADDRESSES
 from layton_batch.records import ModelSpec
 from layton_batch.reports.table import say_line, show
-from layton_batch.runs.environment_notes import file_notes, shown_address
+from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes, shown_address
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.own_prices import price_book
 from layton_batch.settings import Settings
@@ -69,10 +69,10 @@ def examine(
 
     Raises ManifestError for a manifest that cannot be loaded.
     """
-    say_sources(settings)
+    warn((*file_notes(settings), *hub_notes(settings)))
     manifest = load_manifest(path, PromptFiles(settings, runs, offline=offline)) if path else None
     if manifest is not None and not offline:
-        say_addresses(manifest, settings)
+        warn(address_notes(manifest, settings))
     settings = settings if manifest is None else manifest.addressed(settings)
     needed = _needed(manifest)
     names = list(BUILT_IN) if manifest is None else list(dict.fromkeys(spec.provider for spec in needed))

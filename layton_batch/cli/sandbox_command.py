@@ -1,7 +1,10 @@
-"""sandbox and demo: the pipeline without keys or network."""
+"""sandbox: the providers' batch APIs on this machine."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,21 +12,16 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.tasks import BUILT_IN, FIRST
+from layton_batch.commands.known_items import bundled_answerer, replayed
+from layton_batch.errors import DataError
+from layton_batch.sandbox import SandboxConfig, load_faults, serve_forever
+from layton_batch.settings import Settings
 
 BATCH_SECONDS = 1.0
 """Seconds from the create of a batch to its end."""
 Files = Annotated[
     list[Path] | None, typer.Option("--replay", help="Recorded predictions and their riddles, to answer from.")
 ]
-
-_NAMES = (", ".join(tuple(BUILT_IN)[:-1]), tuple(BUILT_IN)[-1])
-
-
-def register(app: typer.Typer) -> None:
-    """Add this module's commands."""
-    app.command("sandbox")(sandbox)
-    app.command("demo")(demo)
 
 
 def sandbox(
@@ -39,13 +37,8 @@ def sandbox(
 
     Eight of them on one port. Prints the environment that points there.
     """
-    import errno
-    import sqlite3
 
-    from layton_batch.cli.known_items import bundled_answerer, replayed
     from layton_batch.errors import DataError
-    from layton_batch.sandbox import SandboxConfig, load_faults, serve_forever
-    from layton_batch.settings import Settings
 
     if state is not None and state.exists() and not state.is_dir():
         raise DataError(f"sandbox: --state {state}: is a file; name a folder, new or not")
@@ -68,10 +61,6 @@ def sandbox(
 @contextmanager
 def _alone(state: Path | None) -> Iterator[None]:
     """Hold the folder of a sandbox's state. Raises DataError where another sandbox holds it: both would bill."""
-    import fcntl
-
-    from layton_batch.errors import DataError
-
     if state is None:
         yield
         return
@@ -82,16 +71,3 @@ def _alone(state: Path | None) -> Iterator[None]:
         except BlockingIOError as error:
             raise DataError(f"sandbox: --state {state}: another sandbox uses it; stop it, or name another") from error
         yield
-
-
-def demo(
-    out: Annotated[Path, typer.Option("--out", help="Where the run, its tables and pages go.")] = Path("demo"),
-    task: Annotated[str, typer.Option("--task", help=f"Which benchmark: {_NAMES[0]} or {_NAMES[1]}.")] = FIRST,
-) -> None:
-    """See it all work: bundled items, made-up models, no key.
-
-    The whole pipeline against a sandbox in this process: no network, no cost. Ends with a leaderboard, a bill, a site.
-    """
-    from layton_batch.cli.demo import run_demo
-
-    raise typer.Exit(run_demo(out, task))

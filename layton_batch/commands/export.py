@@ -2,45 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, RunName, Runs
+from layton_batch.commands.notes import TextDocument
+from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
+from layton_batch.errors import DataError
+from layton_batch.interchange.writing import ExportArguments, check_form, check_out, write_form
+from layton_batch.runs.open import read_run
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's command."""
-    app.command("export")(export)
+@dataclass(frozen=True, slots=True)
+class FilesDocument(TextDocument):
+    """Files that a command wrote. ``path``: the first page, the file, or the folder; ``lines``: what was written."""
+
+    path: Path
+    lines: tuple[str, ...]
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return self.lines
 
 
-def _known_form(to: str | None) -> str | None:
-    """Check the form before Typer misses another option; None while a shell completes a command line."""
-    from layton_batch.interchange.writing import check_form
-
-    return to if to is None else check_form(to)
+def _checked_form(to: str | None) -> str | None:
+    """Check the form before Typer misses another option."""
+    return None if to is None else check_form(to)
 
 
 def export(
+    run: OneRun,
     to: Annotated[
         str,
         typer.Option(
             "--to",
             metavar="FORM",
-            callback=_known_form,
+            callback=_checked_form,
             help="ppi | annotations | results | items | votes | csv | parquet | eee | hf",
         ),
     ],
     out: Annotated[
         Path, typer.Option("--out", help="The file to write (ppi, annotations, results, items, votes), or the folder.")
     ],
-    run_name: RunName = None,
+    *,
     organization: Annotated[str, typer.Option("--organization", help="eee: who evaluated.")] = "not stated",
     dataset: Annotated[str | None, typer.Option("--dataset", help="hf: the benchmark, OWNER/NAME.")] = None,
     task_id: Annotated[str | None, typer.Option("--task-id", help="hf: the id in the benchmark's eval.yaml.")] = None,
-    runs: Runs = RUNS,
-) -> None:
+    runs: Runs = None,
+) -> FilesDocument:
     """Write a run down in the forms that others read. No network, no key.
 
     ppi, annotations, results: layton-eval's three files, JSONL: every answer with the verdicts and the label on it;
@@ -53,12 +67,11 @@ def export(
 
     The file of votes ends in .parquet, any other single file in .jsonl. csv, parquet, eee and hf write several files.
     """
-    from layton_batch.cli.terminal import say
-    from layton_batch.interchange.writing import ExportArguments, check_out, write_form
-    from layton_batch.runs.folders import find_run
-    from layton_batch.runs.open import read_run
-    from layton_batch.settings import Settings
-
-    check_out(to, out)
-    with read_run(find_run(run_name, runs), Settings.from_process()) as run:
-        say(write_form(run, to, out, ExportArguments(organization, dataset, task_id)))
+    settings, path = environment(), Path(out).expanduser()
+    check_out(check_form(to), path)
+    if isinstance(run, list | tuple):
+        raise DataError("run: a list was given; give one run")
+    (folder,) = run_folders(run, runs, settings)
+    with read_run(folder, settings) as opened:
+        line = write_form(opened, to, path, ExportArguments(organization, dataset, task_id))
+    return FilesDocument(path, (line,))

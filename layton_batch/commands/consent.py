@@ -1,28 +1,20 @@
 """Consent before a run pays: without a budget, and where something is paid for again.
 
-Commands ask on the terminal (``cli/before_paying.py``); a Python program gives ``yes``.
+The command line asks on the terminal; a Python program gives ``yes``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from layton_batch.clock import Clock
-from layton_batch.errors import ManifestError
+from layton_batch.commands.notes import note, warn
 from layton_batch.manifest.manifest import Manifest
+from layton_batch.reports.plan_tables import in_short
 from layton_batch.runs.context import Run
-from layton_batch.runs.folders import home_of, remember, was_begun
-from layton_batch.runs.open import open_run
 from layton_batch.settings import Settings
+from layton_batch.stages.preview import Preview, plan_to_send
 from layton_batch.text import plural
-
-if TYPE_CHECKING:
-    from layton_batch.stages.preview import Preview
-
 
 _REFUSED = "Nobody agreed, and nothing was sent: give --yes, or another name to the manifest"
 
@@ -35,41 +27,44 @@ class AgreementQuestion:
     refusal: str
 
 
-@contextmanager
-def open_to_pay(
-    manifest: Manifest,
-    runs: Path,
-    settings: Settings,
-    clock: Clock,
-    *,
-    poll_seconds: float | None,
-    before_it_begins: Callable[[], None],
-    has_answers: bool = False,
-) -> Iterator[tuple[Run, bool]]:
-    """Open the manifest's run as :func:`open_run` does, and enter it into the user's list of runs.
-
-    ``has_answers``: answers are given to the run, so that it needs no model. Yield it with whether the user began it
-    here before and its folder is gone. Raises ManifestError for a new run that has neither models nor answers.
-    """
-    folder = home_of(manifest, runs)
-    begins = not folder.manifest.exists()
-    if begins and not (manifest.models or has_answers):
-        from layton_batch.stages.plan_notes import IMPORT_ANSWERS
-
-        raise ManifestError(f"{manifest.name} has no [[models]] and no answers: add models; or {IMPORT_ANSWERS}")
-    is_gone = begins and was_begun(folder, settings)
-    with open_run(
-        manifest, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=before_it_begins
-    ) as run:
-        remember(run.folder, settings)
-        yield run, is_gone
-
-
 def is_new_revision(opened: Run) -> bool:
     """Return whether the manifest asks something that the run's jobs do not ask yet, or that nobody agreed to. Consent
     is for a revision."""
     row = opened.store.row()
     return row is not None and (row.applied != opened.asked or not row.agreed)
+
+
+def agree(
+    opened: Run,
+    settings: Settings,
+    ask: Callable[[AgreementQuestion], None],
+    *,
+    yes: bool,
+    quiet: bool = False,
+    is_gone: bool = False,
+    enter: Callable[[Run], object] | None = None,
+) -> None:
+    """Plan the run, and say how much is to be sent and paid, once a revision. A person has to agree if there is no
+    budget, or if something is paid for again.
+
+    ``ask``: put a question to that person; raises NotAgreedError without a yes. ``is_gone``: this user began the run
+    here before, and its folder is not there any more. ``enter``: enters answers that the run's judges are to judge.
+    """
+    if not (enter or is_new_revision(opened)):
+        return
+    planned = plan_to_send(opened, settings, enter)
+    if not quiet:
+        warn(planned.before_sending)
+        note(in_short(planned))
+    adds_answers = enter is not None
+    question = None if yes else question_before_paying(
+        opened, settings, planned, is_gone=is_gone, adds_answers=adds_answers
+    )  # fmt: skip
+    if question is not None:
+        ask(question)
+    elif not quiet and (again := paid_again(opened, planned, is_gone=is_gone, adds_answers=adds_answers)):
+        warn((again,))
+    opened.store.set_agreed(is_agreed=True)
 
 
 def question_before_paying(
@@ -88,19 +83,6 @@ def question_before_paying(
         return AgreementQuestion(again, f"{again} {_REFUSED}")
     amount = planned.max_usd
     return _without_budget(opened.manifest, "AMOUNT" if amount is None else f"{amount:.2f}")
-
-
-def question_before_judging(opened: Run, settings: Settings, to_ask: int, *, is_gone: bool) -> AgreementQuestion | None:
-    """Return what a person has to agree to before judges of imported answers are paid; None: nothing.
-
-    ``to_ask``: how many verdicts are still to be given. ``is_gone``: see :func:`question_before_paying`.
-    """
-    if not to_ask or _is_here(opened.manifest, settings):
-        return None
-    if is_gone:
-        again = _folder_is_gone(opened.id, f" {plural(to_ask, 'request')}")
-        return AgreementQuestion(again, f"{again} {_REFUSED}")
-    return _without_budget(opened.manifest, "AMOUNT")
 
 
 def _without_budget(manifest: Manifest, amount: str) -> AgreementQuestion | None:

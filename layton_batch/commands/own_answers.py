@@ -13,8 +13,8 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.cli.starting import check_manifest, quoted, write_manifest
-from layton_batch.cli.terminal import say
+from layton_batch.commands.notes import warn
+from layton_batch.commands.starting import check_manifest, quoted, write_manifest
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address
@@ -106,9 +106,9 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
         json_replies=has_json_replies(benchmark.task, benchmark.items),
     )  # fmt: skip
     if unread := check_replies(benchmark.task, benchmark.items, answers, str(arguments.file)):
-        say(unread)
+        warn((unread,))
     if blank := blank_rows(file, answers, {item.id for item in benchmark.items}):
-        say(blank)
+        warn((blank,))
     path = arguments.file.with_name(f"{arguments.file.stem}-judged.toml")
     panel = None if arguments.panel is None else str(arguments.panel.expanduser().absolute())
     draft, text = (

@@ -1,0 +1,105 @@
+"""check: this machine, a manifest, or a file of items."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from layton_batch.commands.machine_check import MachineFinding, examine, print_findings
+from layton_batch.commands.parameters import CommandLineForm, Offline, Runs, environment, runs_folder
+from layton_batch.files.sources import ITEM_ENDINGS, read_rows
+from layton_batch.manifest.item_check import ItemCheck, check_items, guess_task
+from layton_batch.reports.document import Document
+from layton_batch.reports.items import print_items
+from layton_batch.runs.folders import given_manifest
+from layton_batch.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class MachineDocument(Document):
+    """Checks of this machine and of what a manifest needs."""
+
+    subject: str
+    findings: Sequence[MachineFinding]
+
+    @property
+    def is_wrong(self) -> bool:
+        """Return whether a run would refuse it."""
+        return any(finding.is_bad for finding in self.findings)
+
+    def show(self) -> None:
+        print_findings(self.subject, self.findings)
+
+    def as_json(self) -> object:
+        return [{"check": each.check, "state": str(each.state), "detail": each.detail} for each in self.findings]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsDocument(Document):
+    """What is wrong in a file of items."""
+
+    source: str
+    result: ItemCheck
+
+    @property
+    def is_wrong(self) -> bool:
+        """Return whether a run would refuse or misread it."""
+        return self.result.has_errors
+
+    def show(self) -> None:
+        print_items(self.source, self.result)
+
+    def as_json(self) -> object:
+        findings = [{**asdict(finding), "level": finding.level} for finding in self.result.findings]
+        return {"file": self.source, **asdict(self.result), "findings": findings}
+
+
+def check(
+    source: Annotated[
+        str | Path | None,
+        CommandLineForm(str | None),
+        typer.Argument(
+            metavar="[MANIFEST | FILE]",
+            help="A manifest or its run; or items: JSONL, JSON, Parquet, CSV or .xlsx, a pattern or hf://…",
+        ),
+    ] = None,
+    *,
+    runs: Runs = None,
+    offline: Offline = False,
+) -> MachineDocument | ItemsDocument:
+    """Check this machine, a manifest, or a file of items.
+
+    Without an argument: the keys that are set, addresses, disk and clock. With a manifest: the keys that it needs,
+    addresses, prices, and by the providers' own word its models; prompts at addresses are fetched, unless a run of the
+    manifest's name (under --runs) has a copy. Never prints a key.
+
+    A file of items: rows that no split of its task takes, ids and questions that are there twice, missing references,
+    pictures that were cut off.
+
+    Where all is well it says so in one line. Ends with 2 where something is wrong that a run would refuse or misread,
+    else with 0.
+    """
+    settings = environment()
+    place = runs_folder(runs, settings)
+    if source is None:
+        return MachineDocument("this machine", examine(None, settings, place, offline=offline))
+    if _is_items(str(source)):
+        return _checked_items(str(source), settings)
+    path, run_place = given_manifest(Path(source), place)
+    return MachineDocument(str(path), examine(path, settings, run_place or place, offline=offline))
+
+
+def _is_items(source: str) -> bool:
+    """Return whether the text names items: a file that is no manifest, a pattern or an address."""
+    is_file = os.path.isfile(source) and not source.endswith(".toml")
+    return is_file or "://" in source or source.lower().endswith(ITEM_ENDINGS)
+
+
+def _checked_items(source: str, settings: Settings) -> ItemsDocument:
+    rows = read_rows(source, settings.cwd, settings)
+    return ItemsDocument(source, check_items(rows, guess_task(rows)))

@@ -1,0 +1,38 @@
+"""cost: the bill of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from layton_batch.clock import SystemClock, utc
+from layton_batch.commands.parameters import CommandLineForm, Runs, SeveralRuns, environment, run_folders
+from layton_batch.costs.report import CostQuery
+from layton_batch.reports.cost import CostDocument
+from layton_batch.stages.publish import queried_costs
+
+
+def cost(
+    run: SeveralRuns = None,
+    *,
+    by: Annotated[
+        str | Sequence[str] | None,
+        CommandLineForm(str | None),
+        typer.Option("--by", help="Any of run, provider, model, stage, day, week, month: --by day,model."),
+    ] = None,
+    since: Annotated[str | None, typer.Option("--since", help="A date, today, yesterday, or 7d.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="The last day, in the same forms.")] = None,
+    runs: Runs = None,
+) -> CostDocument:
+    """Show what runs cost, and what the same tokens cost live.
+
+    A line for each provider, model and stage, or for each group of --by, and the total: requests, tokens, cost, the
+    price of the same tokens without batches, and the cost's share of it. A request belongs to the day, in UTC, on which
+    its batch ended.
+    """
+    settings = environment()
+    groups = by if by is None or isinstance(by, str) else ",".join(by)
+    query = CostQuery.parse(groups, since, until, utc(SystemClock().now()).date())
+    return CostDocument(queried_costs(run_folders(run, runs, settings), query, settings))

@@ -1,0 +1,145 @@
+"""Start or continue a manifest's run: the work that ``run``, ``judge`` and ``overnight`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+
+from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock
+from layton_batch.commands.consent import AgreementQuestion, agree
+from layton_batch.commands.notes import note, warn
+from layton_batch.commands.own_sandbox import own_sandbox
+from layton_batch.errors import ManifestError, NotAgreedError
+from layton_batch.interchange.entering import enter
+from layton_batch.interchange.prediction_files import ImportedModel
+from layton_batch.loop import STOPPING, drive
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.model_checks import check_models
+from layton_batch.manifest.prompt_files import PromptFiles
+from layton_batch.runs.context import Run
+from layton_batch.runs.environment_notes import address_notes
+from layton_batch.runs.folders import home_of, remember, replacement_note, was_begun
+from layton_batch.runs.model_questions import refuse_dead_models
+from layton_batch.runs.open import open_run
+from layton_batch.runs.status import Status, after_deadline, read_status
+from layton_batch.settings import Settings
+from layton_batch.stages.plan_notes import IMPORT_ANSWERS
+from layton_batch.tasks.protocol import cautions
+
+Progress = Callable[[Status], None]
+"""Function called with the run's status after every step."""
+
+
+class Conversation:
+    """How a command that pays talks to whoever gave it. From Python nobody can be asked.
+
+    ``is_quiet``: notes on the beginning of a run and on its cost are left out.
+    """
+
+    is_quiet = False
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self._progress = progress
+
+    def ask(self, question: AgreementQuestion) -> None:
+        """Raise NotAgreedError unless a person agrees."""
+        raise NotAgreedError(question.refusal)
+
+    def reporting(self, run: Run) -> AbstractContextManager[Progress | None]:
+        """Return a context with the function that gets the run's status after every step."""
+        return nullcontext(self._progress)
+
+    def end(self, run: Run, status: Status) -> None:
+        """Tell the outcome of a run that is still open."""
+
+
+def driven(run: Run, conversation: Conversation, *, once: bool = False, stop_at: float | None = None) -> Status:
+    """Drive the run and report on it; a person who stops it is told that calls in progress are waited for."""
+    try:
+        with conversation.reporting(run) as progress:
+            return drive(run, once=once, stop_at=stop_at, progress=progress)
+    except KeyboardInterrupt:
+        warn((STOPPING,))
+        raise
+
+
+@contextmanager
+def driven_run(
+    manifest: Manifest,
+    runs: Path,
+    settings: Settings,
+    clock: Clock,
+    conversation: Conversation,
+    *,
+    once: bool = False,
+    stop_at: float | None = None,
+    poll_seconds: float | None = None,
+    yes: bool = False,
+    offline: bool = False,
+    answers: Sequence[ImportedModel] = (),
+) -> Iterator[tuple[Run, Status]]:
+    """Open the manifest's run, drive it, and yield it with its last status while it is still open.
+
+    ``once``: only what needs no waiting. ``stop_at``: epoch seconds. ``yes``: send without a question. ``offline``: do
+    not ask providers about their models. ``answers``: given elsewhere, for the run's jury. Raises LaytonBatchError.
+    """
+    folder = home_of(manifest, runs)
+    begins, warnings, is_quiet = not folder.manifest.exists(), list[str](), conversation.is_quiet
+    _check(manifest, poll_seconds, needs_models=begins and not answers)
+    if not is_quiet and (replaced := replacement_note(folder, manifest)):
+        warn((replaced,))
+    is_gone = begins and was_begun(folder, settings)
+
+    def ask_providers() -> None:
+        if not offline:
+            warnings.extend(refuse_dead_models(manifest, settings, clock))
+
+    with open_run(
+        manifest, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask_providers
+    ) as run:
+        remember(run.folder, settings)
+        if begins and not is_quiet:
+            note(f"{run.id} begins in {run.folder.root.absolute()}")
+            warn((*check_models(manifest, settings, clock).warnings, *warnings, *cautions(run.task)))
+        agree(
+            run,
+            settings,
+            conversation.ask,
+            yes=yes,
+            quiet=is_quiet,
+            is_gone=is_gone,
+            enter=partial(enter, files_models=answers) if answers else None,
+        )
+        before = None if stop_at is None else read_status(run.store)
+        status = driven(run, conversation, once=once, stop_at=stop_at)
+        yield run, status if stop_at is None or clock.now() < stop_at else after_deadline(before, status)
+
+
+def _check(manifest: Manifest, poll_seconds: float | None, *, needs_models: bool) -> None:
+    """Raise ManifestError for a pause out of bounds, and for a new run that nobody can be asked in."""
+    if poll_seconds is not None and not SHORTEST_PAUSE <= poll_seconds <= LONGEST_PAUSE:
+        raise ManifestError(
+            f"--poll-seconds {poll_seconds}: give a number of seconds, {SHORTEST_PAUSE:g} to {LONGEST_PAUSE:g}"
+        )
+    if needs_models and not manifest.models:
+        raise ManifestError(f"{manifest.name} has no [[models]] and no answers: add models; or {IMPORT_ANSWERS}")
+
+
+@contextmanager
+def loaded_manifest(
+    path: Path, runs: Path, settings: Settings, *, sandbox: bool
+) -> Iterator[tuple[Manifest, Path, Settings]]:
+    """Yield the manifest at ``path``, the folder of its runs, and the settings to ask by.
+
+    ``sandbox``: play the providers meanwhile.
+    """
+    if sandbox:
+        with own_sandbox(path, runs, settings) as loaded:
+            yield loaded
+        return
+    manifest = load_manifest(path, PromptFiles(settings, runs))
+    warn(address_notes(manifest, settings))
+    yield manifest, runs, settings

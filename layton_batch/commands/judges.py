@@ -1,0 +1,69 @@
+"""judges: how far each judge can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from layton_batch.commands.parameters import JurySources, Runs
+from layton_batch.commands.sources import read_judged_sources
+from layton_batch.grading.board_sources import BoardOptions
+from layton_batch.reports.document import Document
+from layton_batch.reports.statistics import print_diagnosis, print_sections
+from layton_batch.reports.table import frame_of
+from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotator_agreement
+from layton_batch.scoring.judge_quality import Diagnosis, diagnose
+from layton_batch.scoring.judges_told import annotators_told, verdicts_told
+from layton_batch.scoring.verdict_counts import VerdictCounts
+from layton_batch.stats.judges import JudgeReport
+
+
+@dataclass(frozen=True, slots=True)
+class JudgesDocument(Document):
+    """Judges beside people. ``annotators``: agreement of the people; ``verdicts``: how each judge's verdicts ended."""
+
+    diagnosis: Diagnosis
+    annotators: AnnotatorAgreement | None
+    verdicts: Sequence[VerdictCounts]
+    lists_errors: bool
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Return a row a judge, in fractions, null where no label tells.
+
+        ``accuracy`` with its interval, ``kappa`` (agreement beyond chance), ``leniency`` (verdict minus human label).
+        """
+        rows = [asdict(finding.report) | {"judge": finding.judge} for finding in self.diagnosis.judges]
+        return frame_of(JudgeReport, rows, judge=pl.String())
+
+    def show(self) -> None:
+        print_sections(verdicts_told(self.verdicts))
+        print_diagnosis(self.diagnosis, errors=self.lists_errors)
+        print_sections(annotators_told(self.annotators))
+
+    def as_json(self) -> object:
+        verdicts = [judge.document() for judge in self.verdicts]
+        return {**asdict(self.diagnosis), "annotators": self.annotators, "verdicts": verdicts}
+
+
+def judges(
+    source: JurySources = None,
+    *,
+    errors: Annotated[bool, typer.Option("--errors", help="List what the jury gets wrong, item by item.")] = False,
+    metric: str | None = None,
+    runs: Runs = None,
+) -> JudgesDocument:
+    """Measure the judges against people.
+
+    Accuracy, agreement beyond chance, leniency by whose answers they judged, and how often people agree with each
+    vote. If several people labelled a run's answers, their agreement with each other as well.
+    """
+    evidence = read_judged_sources(source, BoardOptions(metric=metric), runs, verdicts=True)
+    rules = evidence.rules
+    diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, rules, evidence.drift)
+    people = annotator_agreement(evidence.annotated, rules.metric, rules.level)
+    return JudgesDocument(diagnosis, people, evidence.verdicts, errors)

@@ -1,0 +1,126 @@
+"""label plan: the answers that people should label next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import polars as pl
+import typer
+
+from layton_batch.commands.notes import warn
+from layton_batch.commands.parameters import JurySources, Runs, ThisSet, environment, names_of, runs_folder
+from layton_batch.commands.sources import named_sources, read_judged_sources
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.files import atomic
+from layton_batch.files.sources import portions
+from layton_batch.grading.board_sources import BoardOptions, run_sources
+from layton_batch.reports.document import Document
+from layton_batch.reports.label_sheet import LabelTableRows, count_filled_rows, is_row_to_label, sheet_csv
+from layton_batch.reports.statistics import print_label_plan
+from layton_batch.reports.table import frame_of
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.open import read_run
+from layton_batch.scoring.compare import find_entrant
+from layton_batch.scoring.evidence import entrants_of
+from layton_batch.scoring.label_plan import LabellingPlan, LabelRequest, LabelTarget, plan_next
+from layton_batch.text import plural
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPlanDocument(Document):
+    """Answers to label, the most useful first, and what the labels will do."""
+
+    plan: LabellingPlan
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Return a row an answer, the most useful first."""
+        return frame_of(LabelRequest, [asdict(row) for row in self.plan.rows])
+
+    def show(self) -> None:
+        print_label_plan(self.plan)
+
+    def as_json(self) -> object:
+        return self.plan
+
+
+def label_plan(
+    source: JurySources = None,
+    *,
+    half_width: Annotated[float | None, typer.Option("--half-width", help="In points of 100: 1.0 is ± 1 %.")] = None,
+    labels: Annotated[int | None, typer.Option("--labels", help="How many labels there is time for.")] = None,
+    this_set: ThisSet = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write the answers to label into this .csv or .jsonl file."),
+    ] = None,
+    models: str | Sequence[str] = (),
+    metric: str | None = None,
+    runs: Runs = None,
+) -> LabelPlanDocument:
+    """Choose the answers that people should label next.
+
+    Either until every interval is short enough, or to make the best of so many labels.
+
+    --out: a row an answer, of runs with question, reference and answer, so that anyone can label in a spreadsheet:
+    fill in answer_correct (true, false) and justification_correct; `label import RUN FILE` takes the file back.
+    Only a FILE of `label plan` in which nobody filled in a row is replaced.
+    \f
+    In Python ``models`` names the only models to label.
+    """
+    target = LabelTarget(None if half_width is None else half_width / 100, labels, this_set)
+    target.check()
+    if out is not None:
+        _check_replaceable(out)
+    evidence = read_judged_sources(source, BoardOptions(metric=metric), runs)
+    only = [find_entrant(entrants_of(evidence.votes), name) for name in names_of(models, "models")]
+    plan = plan_next(evidence.votes, evidence.labels, target, evidence.rules, only)
+    unlabelled = sum(model.unlabelled for model in plan.models)
+    if labels is not None and unlabelled < labels:
+        few = plural(unlabelled, "answer of these models is", "answers of these models are")
+        warn((f"only {few} without a label; --labels asks for {labels}",))
+    if out is not None:
+        _write_sheet(out, plan.rows, source, runs)
+    return LabelPlanDocument(plan)
+
+
+def _check_replaceable(path: Path) -> None:
+    """Raise ManifestError for another ending, and unless a file at the path is a label plan without labels and notes
+    of people."""
+    if path.suffix.lower() not in (".csv", ".jsonl"):
+        raise ManifestError(f"label plan: --out {path}: name a file that ends in .csv or .jsonl")
+    if not path.is_file():
+        return
+    placed = chain.from_iterable(portions(str(path.absolute()), Path(), environment()))
+    try:
+        rows = [row for _, row in placed]
+    except DataError as error:
+        raise ManifestError(f"label plan: --out {path}: name another file: {error}") from error
+    if not all(map(is_row_to_label, rows)):
+        raise ManifestError(f"label plan: --out {path}: the file there is not of `label plan`; name another file")
+    if filled := count_filled_rows(rows):
+        raise ManifestError(
+            f"label plan: --out {path}: {plural(filled, 'row')} filled in, which would be replaced: import them "
+            f"(`layton-batch label import RUN {path}`) and name another file"
+        )
+
+
+def _write_sheet(path: Path, answers: Sequence[LabelRequest], source: object, runs: str | Path | None) -> None:
+    """Write the answers to label, with the texts of the runs among the sources."""
+    settings, sheet = environment(), LabelTableRows()
+    place = runs_folder(runs, settings)
+    names = [name for name in named_sources(source).values() if isinstance(name, str)]
+    for name in run_sources(names, place) if names or source is None else ():
+        with read_run(find_run(name, place), settings) as run:
+            sheet.add(run)
+    rows = [sheet.row(answer) for answer in answers]
+    is_csv = path.suffix.lower() == ".csv"
+    atomic.write_bytes(path, sheet_csv(rows) if is_csv else b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    warn((f"{len(rows)} predictions to label: {path}",))
+    if pictures := sum(sheet.has_picture(answer) for answer in answers):
+        warn((f"{pictures} of them are about a picture, which a table does not show: `label` does",))
