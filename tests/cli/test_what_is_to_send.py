@@ -25,7 +25,7 @@ from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import plan_to_send
 from layton_batch.states import Lifecycle
-from layton_batch.tasks.mcq_idk import McqIdkTask
+from layton_batch.tasks.mcq_idk.task import McqIdkTask
 from tests.support.cli_harness import call
 from tests.support.lab import Lab, lab, manifest_text, quiz_text
 

@@ -34,7 +34,7 @@ def test_a_table_of_scores_is_ranked_as_in_python(tmp_path: Path, name: str) -> 
     assert ended.code == 0, ended.err
     columns = ["model", "score", "lower", "upper", "rank", "rank_best", "rank_worst", "n_items"]
     rows = [{column: row[column] for column in columns} for row in json.loads(ended.out)]
-    expected = layton_batch.leaderboard(SCORES).select(columns).to_dicts()
+    expected = layton_batch.leaderboard(SCORES).frame.select(columns).to_dicts()
     assert rows == [pytest.approx(row) for row in expected]
 
 
@@ -58,12 +58,12 @@ def test_a_frame_is_ranked_as_the_command_ranks_the_file_of_its_rows(
     frame = pl.DataFrame(rows, infer_schema_length=None)
     frame.write_ndjson(tmp_path / "scores.jsonl")
     ended = call("leaderboard", tmp_path / "scores.jsonl", "--format", "json")
-    board = layton_batch.leaderboard(frame)
+    board = layton_batch.leaderboard(frame).frame
     columns = ["model", "score", "lower", "upper", "rank", "rank_best", "rank_worst", "n_items", "n_abstained"]
     printed = [{column: row[column] for column in columns} for row in json.loads(ended.out)]
     assert board.select(columns).to_dicts() == printed
     assert caplog.messages == ended.err.splitlines()
-    (compared,) = {row["n_items"] for row in layton_batch.compare(frame, "larch", "tern").to_dicts()}
+    (compared,) = {row["n_items"] for row in layton_batch.compare(frame, "larch", "tern").frame.to_dicts()}
     assert compared == printed[0]["n_items"]
 
 

@@ -20,10 +20,35 @@ from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN
 from tests.labels.payloads import PAYLOADS
 from tests.labels.test_annotate_guard import say_everywhere
-from tests.site.test_browser import CONTRAST
 from tests.support.cli_harness import call, start
 from tests.support.devtools import Browser, Tab
 
+CONTRAST = """(() => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const light = (color) => {
+    canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((v) => v / 255)
+      .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (node) => {
+    for (; node; node = node.parentElement) {
+      const color = getComputedStyle(node).backgroundColor;
+      if (color !== "rgba(0, 0, 0, 0)") return color;
+    }
+    return "white";
+  };
+  const found = [];
+  for (const node of document.body.querySelectorAll("*")) {
+    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    if (!own || node.closest("script, title")) continue;
+    const style = getComputedStyle(node), text = node.closest("svg") ? style.fill : style.color;
+    const [a, b] = [light(text), light(ground(node))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) found.push(node.tagName + "." + node.className + " " + node.textContent.trim());
+  }
+  return found;
+})()"""
+"""Texts whose contrast with what is behind them is below 4.5."""
 ID = "document.querySelector('[name=id]').value"
 
 

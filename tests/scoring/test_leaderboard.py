@@ -13,10 +13,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from layton_batch.cli.surface import print_document
 from layton_batch.errors import DataError
 from layton_batch.files.leaderboard_columns import ESTIMATE, STORED
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
-from layton_batch.reports import leaderboard_tables as report
+from layton_batch.reports.leaderboard_tables import Leaderboard
 from layton_batch.reports.table import folded
 from layton_batch.scoring import board, leaderboard
 from layton_batch.scoring.evidence import Entrant, ItemScores
@@ -71,7 +72,7 @@ def on_this_set(rows: Rows) -> Rows:
 
 
 def write_board(rows: Rows, form: str) -> None:
-    report.write_board(rows.frame, form)
+    print_document(Leaderboard(rows.frame), form)
 
 
 def real(metric: str, method: str | None = None, **asked: Any) -> Rows:
