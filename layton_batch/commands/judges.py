@@ -16,10 +16,9 @@ from layton_batch.reports.document import Document
 from layton_batch.reports.statistics import print_diagnosis, print_sections
 from layton_batch.reports.table import frame_of
 from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotator_agreement
-from layton_batch.scoring.judge_quality import Diagnosis, diagnose
+from layton_batch.scoring.judge_quality import Diagnosis, JudgeReport, diagnose
 from layton_batch.scoring.judges_told import annotators_told, verdicts_told
 from layton_batch.scoring.verdict_counts import VerdictCounts
-from layton_batch.stats.judges import JudgeReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from layton_batch.cli.surface import print_document
 from layton_batch.errors import DataError
 from layton_batch.files.leaderboard_columns import ESTIMATE, STORED
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
-from layton_batch.reports.leaderboard_tables import Leaderboard
+from layton_batch.reports.leaderboard_tables import Leaderboard, board_csv, board_markdown, board_notes
 from layton_batch.reports.table import folded
 from layton_batch.scoring import board, leaderboard
 from layton_batch.scoring.evidence import Entrant, ItemScores
@@ -176,7 +176,7 @@ def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
     write_board(rows, "table")
     notes = " ".join(capsys.readouterr().out.split())
     assert "borrowed from other models and other hints" in notes
-    assert any("borrowed labels are other hints'" in note for note in report.board_notes(rows.frame))
+    assert any("borrowed labels are other hints'" in note for note in board_notes(rows.frame))
     write_board(made_up_board(), "table")
     assert "other hints" not in capsys.readouterr().out
     assert all(
@@ -396,7 +396,7 @@ def test_hostile_names_are_harmless_in_the_table(capsys: pytest.CaptureFixture[s
 
 
 def test_hostile_names_are_harmless_in_csv(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = list(csv.DictReader(io.StringIO(report.board_csv(hostile_board().frame))))
+    rows = list(csv.DictReader(io.StringIO(board_csv(hostile_board().frame))))
     assert len(rows) == len(HOSTILE)
     for row in rows:
         assert not row["model"].lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠"))
@@ -406,7 +406,7 @@ def test_hostile_names_are_harmless_in_csv(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_hostile_names_are_harmless_in_markdown() -> None:
-    lines = report.board_markdown(hostile_board().frame).splitlines()
+    lines = board_markdown(hostile_board().frame).splitlines()
     assert len(lines) == 2 + len(HOSTILE)
     for line in lines[2:]:
         assert line.replace("\\|", "").count("|") == 12
@@ -435,7 +435,7 @@ def test_a_board_without_rows_and_one_of_each_kind_print(capsys: pytest.CaptureF
 
 def test_what_holds_for_several_models_is_said_once() -> None:
     ballots, _ = made_up()
-    (note,) = report.board_notes(rank_board(*frames(ballots, []), ScoringRules("paper")).frame)
+    (note,) = board_notes(rank_board(*frames(ballots, []), ScoringRules("paper")).frame)
     assert note.startswith("all models: ")
     assert FLAGS["no_gold"] in note
 
