@@ -17,7 +17,7 @@ PROGRAM = "layton-batch"
 
 
 class CommandEntry(NamedTuple):
-    """Where the function of a command stands, and its line in ``--help``.
+    """Place of a command's function, and the command's line in ``--help``.
 
     A function of ``commands`` returns a document; one of ``cli`` is Typer's as it is, or a group of commands.
     """

@@ -110,7 +110,7 @@ def _cut_answers(run: Run) -> Iterator[str]:
     for model, cut, answers in own.head(MOST_CUT_MODELS).iter_rows():
         at = "its output limit" if limits[model] is None else f"max_output_tokens = {limits[model]}"
         higher = "set max_output_tokens higher" if limits[model] is None else "raise it"
-        advice = f": {higher} in the manifest and `run` again, which asks {model} everything anew and pays for it"
+        advice = f": {higher} in the manifest and `run` again, which asks only for the cut answers again"
         yield (
             f"{cut:,} of {plural(answers, 'answer')} of {model} {'was' if cut == 1 else 'were'} cut at {at}"
             f"{advice if cut >= MANY_CUT * answers else ''}"

@@ -35,7 +35,7 @@ def sandbox(
 ) -> None:
     """Play the providers' batch APIs on 127.0.0.1 until stopped.
 
-    Eight of them on one port. Prints the environment that points there.
+    Nine of them on one port. Prints the environment that points there.
     """
 
     from layton_batch.errors import DataError

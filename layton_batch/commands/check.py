@@ -41,7 +41,7 @@ class MachineDocument(Document):
 
 @dataclass(frozen=True, slots=True)
 class ItemsDocument(Document):
-    """What is wrong in a file of items."""
+    """Faults of a file of items."""
 
     source: str
     result: ItemCheck

@@ -34,7 +34,7 @@ Progress = Callable[[Status], None]
 
 
 class Conversation:
-    """How a command that pays talks to whoever gave it. From Python nobody can be asked.
+    """Talk of a command that pays with whoever gave it. From Python nobody can be asked.
 
     ``is_quiet``: notes on the beginning of a run and on its cost are left out.
     """

@@ -37,7 +37,7 @@ Predictions: TypeAlias = "str | Path | Frame | None"
 
 @dataclass(frozen=True, slots=True)
 class ImportDocument(TextDocument):
-    """What was taken in, by model."""
+    """Answers and verdicts that were taken in, by model."""
 
     FORMATS: ClassVar = ("table", "json")
 

@@ -29,7 +29,7 @@ Labels: TypeAlias = "str | Path | Frame | Sequence[str | Path]"
 
 @dataclass(frozen=True, slots=True)
 class LabelImportDocument(TextDocument):
-    """How many labels were taken in. ``blank``: a sentence on rows without a label."""
+    """Counts of the labels that were taken in. ``blank``: a sentence on rows without a label."""
 
     result: LabelImport
     blank: str | None

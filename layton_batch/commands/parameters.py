@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommandLineForm:
-    """How the command line gives a parameter: its type there, and its default if Python has none.
+    """A parameter as the command line gives it: its type there, and its default if Python has none.
 
     ``split`` makes several arguments of the function from the words that are given.
     """

@@ -20,7 +20,7 @@ from layton_batch.text import plural
 
 @dataclass(frozen=True, slots=True)
 class DecisionDocument(TextDocument):
-    """What became of requests or of a batch, in sentences."""
+    """Fate of requests or of a batch, in sentences."""
 
     lines: tuple[str, ...]
 

@@ -87,6 +87,7 @@ def enter_answers(run: Run, files_models: Sequence[ImportedModel]) -> list[Impor
     """
     _check_all(run, files_models)
     if run.asked is not None or not run.store.jobs():
+        run.store.set_agreed(is_agreed=False)  # `run` asks before it sends what the manifest adds
         plan(run)  # also a revision's: its new items are answered, not entered as items without an answer
     work = [_checked(run, imported) for imported in files_models]
     for work_item in work:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class Document:
-    """What a command returns. The command line takes ``--json`` or ``--format`` by ``FORMATS``."""
+    """Facts that a command returns. The command line takes ``--json`` or ``--format`` by ``FORMATS``."""
 
     __slots__ = ()
     FORMATS: ClassVar[tuple[str, ...]] = ("table", "json")

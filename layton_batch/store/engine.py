@@ -165,7 +165,7 @@ _ADVICE = (
     (_READ_ONLY, ": it is a standby, or was made read-only; run again when it, or the server that took over, writes"),
     (
         "readonly database",
-        "; this command writes to the run: make its folder and files writable (status, events, cost … read)",
+        "; this command writes to the run: make its folder and files writable (status, leaderboard, cost … read)",
     ),
     ("No module named 'psycopg2", "; write postgresql+psycopg:// in LAYTON_BATCH_STATE"),
     ("No module named 'psycopg", "; run pip install '.[postgres]' in the checkout"),

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from layton_batch.store.rows import COUNTERS, FLAGS
 
 metadata = MetaData()
-VERSION = 1
+VERSION = 2
 """Version of these tables. It changes with them: a database of another version is refused."""
 
 
