@@ -16,7 +16,7 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
 from layton_batch.manifest.money_checks import check_dollars
 from layton_batch.runs.environment_notes import file_notes, hub_notes
-from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, named_runs
+from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, named_runs, runs_at
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def calling_environment() -> Settings:
 
 def runs_folder(runs: str | Path | None, settings: Settings) -> Path:
     """Return the folder of runs: the one that is named, else LAYTON_BATCH_RUNS, else ``runs``."""
-    return named_runs(runs, settings) or DEFAULT_RUNS
+    return named_runs(runs, settings) or runs_at(DEFAULT_RUNS)
 
 
 def run_name(run: object) -> str | None:

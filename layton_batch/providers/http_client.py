@@ -57,8 +57,8 @@ def open_client(kind: type[Any], access: Access | None, also: Sequence[str] = ()
     hooks = options.pop("event_hooks", {})
     if bounds.base_url is not None:
         homes = {_origin(library.URL(address)) for address in (bounds.base_url, *also)}
-        check = functools.partial(_check_target, bounds.base_url)
-        hooks = {**hooks, "request": [check, functools.partial(_keep_key_at_home, homes, bounds.api_key.strip())]}
+        check = functools.partial(_check_target, homes, bounds.base_url, bounds.api_key.strip())
+        hooks = {**hooks, "request": [check]}
     options["event_hooks"] = hooks
 
     class BoundedClient(kind):  # type: ignore[misc]
@@ -72,20 +72,20 @@ def open_client(kind: type[Any], access: Access | None, also: Sequence[str] = ()
     return BoundedClient(verify=certificates(name), **options)
 
 
-def _check_target(base_url: str, request: Any) -> None:
-    """Raise ProviderReplyError if a provider elsewhere sends a call on to this machine or its link, where services
-    answer that trust who calls them."""
+def _check_target(homes: Collection[_Origin], base_url: str, key: str, request: Any) -> None:
+    """Take the headers that hold the key out of a request to another host.
+
+    Raises ProviderReplyError if a provider elsewhere sends a call on to this machine or its link, where services answer
+    that trust who calls them.
+    """
+    if _origin(request.url) in homes:
+        return
     if leads_home(base_url, request.url.host):
         raise ProviderReplyError(
             f"the reply leads to {request.url.host}, an address of this machine: it is not followed"
         )
-
-
-def _keep_key_at_home(homes: Collection[_Origin], key: str, request: Any) -> None:
-    """Take the headers that hold the key out of a request to another host."""
-    if _origin(request.url) not in homes:
-        for header in [name for name, value in request.headers.items() if key in value]:
-            del request.headers[header]
+    for header in [name for name, value in request.headers.items() if key in value]:
+        del request.headers[header]
 
 
 def _origin(url: Any) -> _Origin:

@@ -125,7 +125,7 @@ def test_a_database_of_another_schema_is_refused_in_one_sentence(stale: Path) ->
         if command[0] != "cost":
             assert (end.code, end.out) == (2, ""), command
             assert (
-                "state.sqlite3 has schema version 4, and this version of layton-batch knows version 1 only" in end.err
+                "state.sqlite3 has schema version 4, and this version of layton-batch knows version 2 only" in end.err
             )
 
 

@@ -106,7 +106,7 @@ def refused(*command: str | Path) -> str:
         ("leaderboard scores.csv --metric x", "'x'"),
         ("leaderboard scores.csv --method paper", "--method"),
         ("leaderboard scores.csv --labels scores.csv", "--labels"),
-        ("leaderboard scores.csv other.csv", "other.csv"),
+        ("leaderboard scores.csv other.csv", "(a, b, c)"),
         ("leaderboard words.csv", "words.csv, line 2"),
         ("leaderboard percent.csv", "percent.csv, line 2"),
         ("leaderboard quiz.csv", "quiz.csv"),

@@ -68,7 +68,7 @@ def test_an_operating_system_that_refuses_where_nobody_expected_it_is_told_witho
     def full(*_: object) -> NoReturn:
         raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
 
-    monkeypatch.setattr("layton_batch.grading.board_sources.board_of", full)
+    monkeypatch.setattr("layton_batch.commands.leaderboard.board_of", full)
     end = call("leaderboard", "lab")
     assert (end.code, end.out) == (74, "")
     assert end.err.splitlines()[-1] == ("layton-batch: No space left on device (somewhere); run the same command again")

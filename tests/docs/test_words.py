@@ -18,34 +18,33 @@ ROOT = Path(__file__).parents[2]
 LITTLE = "as both has is may no not now only other over own then up why yes".split()  # noqa: SIM905
 """Words between nouns."""
 TERMS = """
-    access account action address agreed agreement ai ambiguous annotation another app arguments axis benchmark
-    best better bill bin body book borrowed cache call capabilities category cell change chart check claims
-    client clock code column command compared comparison completeness content contract conversation copied correct
-    count credentials custom damaged data date deadline decision diagnosis digest discount document download drawn drift
-    elsewhere end engine entrant entry evaluation export fact failure findings finish flag folder forecast form found
-    gate grid guard half handler hour html hub id illegal image import inline input intent joined json justification
-    key kind known knows ledger leniency lifecycle limits line list load location log look loopback lower
-    machine matching meaning message method mistake money move n needed new night note notice open options order output
-    paid pair part past payload people period picture plot policy posterior preview priors problem progress
-    query question rate raw reader reading reason recomputation record redactor redirected refusal refused
-    registry report response result round router row saved schema sd search section sent served server session
-    settings shard shown size smallest solution source spec stage stale status step stopped storage store stream
-    submission system table tag tally target terminal text thread timeline token total transactions transient trouble
-    unbatched unclear unfinished unjudged usd variable verification view wait width wire word worst write
+    access account action address agreed agreement ai ambiguous annotation another app arguments axis benchmark best
+    better bill bin body book borrowed cache calibration call capabilities category cell change chart check claims
+    client clock code column command compared comparison content contract conversation copied correct count
+    credentials custom damaged data date deadline decision diagnosis digest discount document download drift
+    elsewhere end engine entrant entry evaluation export fact failure findings finish flag folder forecast form
+    found gate grid guard half handler hour html hub id illegal image import inline input intent joined json
+    justification key kind known knows lack ledger leniency lifecycle limits line list load location log look
+    loopback lower machine matching meaning message method mistake money move n needed new night note notice open
+    options order output paid pair part past payload people picture plot policy posterior preview priors progress
+    query question rate raw reader reading reason recomputation record redactor redirected refusal refused registry
+    report response result round router row saved schema sd search section sent served server session settings shard
+    shared shortfall shown size smallest solution source spec stage stale status step stopped storage store stream
+    submission system table tag tally target terminal text thread token total transactions transient trouble
+    unbatched unclear unfinished unjudged usd variable verification view wait width wire worst write
 """.split()  # noqa: SIM905
 """Words of programs, files and tables that the glossary does not explain."""
 FIELD_TERMS = {
     "stats": """
-        calibration components difference draws estimate evidence fit joint kappa paper parameters
-        shrunk strata variance
+        components difference draws estimate evidence fit kappa paper parameters shrunk strata
     """.split(),  # noqa: SIM905
     "sandbox": """
         api bad config endpoint executor fault gateway index participant prefix
-        profile protocol puzzle rejection replay simulate span truth unfit wrong
+        profile protocol rejection replay simulate span truth unfit wrong
     """.split(),  # noqa: SIM905
     "tasks": """
         advises brace candidate estimate factory justify letter logic
-        object offline puzzle show span statement strata template unfenced unfit zebra
+        object offline show span statement strata template unfenced unfit zebra
     """.split(),  # noqa: SIM905
 }
 """Words of one part of the package: by its folder."""

@@ -58,6 +58,7 @@ def test_a_frame_is_ranked_as_the_command_ranks_the_file_of_its_rows(
     frame = pl.DataFrame(rows, infer_schema_length=None)
     frame.write_ndjson(tmp_path / "scores.jsonl")
     ended = call("leaderboard", tmp_path / "scores.jsonl", "--format", "json")
+    caplog.clear()
     board = layton_batch.leaderboard(frame).frame
     columns = ["model", "score", "lower", "upper", "rank", "rank_best", "rank_worst", "n_items", "n_abstained"]
     printed = [{column: row[column] for column in columns} for row in json.loads(ended.out)]

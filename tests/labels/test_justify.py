@@ -54,7 +54,7 @@ def test_what_cannot_be_explained_or_asked_so_is_refused() -> None:
     task = load_task("layton", TaskOptions("llm"), {"role": "justify"})
     with pytest.raises(DataError, match="neither an answer nor a solution"):
         task.items([ROW | {"answer": None, "solution": None, "justification": None}])
-    with pytest.raises(ManifestError, match="answer and justify"):
+    with pytest.raises(ManifestError, match="'answer' or 'justify'"):
         load_task("layton", TaskOptions("llm"), {"role": "write"})
     with pytest.raises(ManifestError, match="only by the protocol"):
         load_task("layton", TaskOptions("llm"), {"role": "justify", "protocol": "original"})

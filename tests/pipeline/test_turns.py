@@ -129,7 +129,7 @@ def test_a_recorded_jury_is_read_in_the_same_form() -> None:
     ("ask", "more", "top", "words"),
     [
         ("two, then the third", "seats = 2\n", "", "jury of three"),
-        ("two, then the third", "", '[scoring]\nmethod = "paper"\n', "published method"),
+        ("two, then the third", "", '[scoring]\nmethod = "paper"\n', "paper's method"),
         ("all", "anchors = 5\n", "", r"give \[gold\] source"),
     ],
 )
