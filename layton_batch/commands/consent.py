@@ -13,7 +13,7 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.reports.plan_tables import in_short
 from layton_batch.runs.context import Run
 from layton_batch.settings import Settings
-from layton_batch.stages.preview import Preview, plan_to_send
+from layton_batch.stages.preview import Preview, plan_to_send, preview
 from layton_batch.text import plural
 
 _REFUSED = "Nobody agreed, and nothing was sent: give --yes, or another name to the manifest"
@@ -52,19 +52,46 @@ def agree(
     """
     if not (enter or is_new_revision(opened)):
         return
+    adds_answers = enter is not None
+    is_asked = not (yes or adds_answers) and _replaces_answers(opened, settings, ask, is_quiet=quiet)
     planned = plan_to_send(opened, settings, enter)
-    if not quiet:
+    if not (quiet or is_asked):
         warn(planned.before_sending)
         note(in_short(planned))
-    adds_answers = enter is not None
-    question = None if yes else question_before_paying(
+    question = None if yes or is_asked else question_before_paying(
         opened, settings, planned, is_gone=is_gone, adds_answers=adds_answers
     )  # fmt: skip
     if question is not None:
         ask(question)
-    elif not quiet and (again := paid_again(opened, planned, is_gone=is_gone, adds_answers=adds_answers)):
+    elif not (quiet or is_asked) and (
+        again := paid_again(opened, planned, is_gone=is_gone, adds_answers=adds_answers)
+    ):
         warn((again,))
-    opened.store.set_agreed(is_agreed=True)
+    row = opened.store.row()
+    if row is not None and not row.cancelled:  # a cancelled run plans nothing: after `retry` it is asked again
+        opened.store.set_agreed(is_agreed=True)
+
+
+def _replaces_answers(
+    opened: Run, settings: Settings, ask: Callable[[AgreementQuestion], None], *, is_quiet: bool
+) -> bool:
+    """Ask before an edit that uses none of the answers that the run paid for. Return whether that was asked.
+
+    It is planned in a copy, for "no" leaves the run as it is.
+    """
+    row = opened.store.row()
+    if row is None or row.applied == opened.asked or not opened.store.count_paid():
+        return False
+    runs = opened.folder.root.parent
+    planned = preview(opened.manifest, settings, opened.clock, runs=runs, items=opened.load_items())
+    question = question_before_paying(opened, settings, planned, is_gone=False)
+    if question is None or not paid_again(opened, planned, is_gone=False):
+        return False
+    if not is_quiet:
+        warn(planned.before_sending)
+        note(in_short(planned))
+    ask(question)
+    return True
 
 
 def question_before_paying(

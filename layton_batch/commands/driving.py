@@ -12,7 +12,7 @@ from layton_batch.commands.consent import AgreementQuestion, agree
 from layton_batch.commands.notes import note, warn
 from layton_batch.commands.own_sandbox import own_sandbox
 from layton_batch.errors import ManifestError, NotAgreedError
-from layton_batch.interchange.entering import enter
+from layton_batch.interchange.entering import enter_answers
 from layton_batch.interchange.prediction_files import ImportedModel
 from layton_batch.loop import STOPPING, drive
 from layton_batch.manifest.checks import load_manifest
@@ -27,6 +27,7 @@ from layton_batch.runs.open import open_run
 from layton_batch.runs.status import Status, after_deadline, read_status
 from layton_batch.settings import Settings
 from layton_batch.stages.plan_notes import IMPORT_ANSWERS
+from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.tasks.protocol import cautions
 
 Progress = Callable[[Status], None]
@@ -91,7 +92,7 @@ def driven_run(
     _check(manifest, poll_seconds, needs_models=begins and not answers)
     if not is_quiet and (replaced := replacement_note(folder, manifest)):
         warn((replaced,))
-    is_gone = begins and was_begun(folder, settings)
+    is_known = was_begun(folder, settings)
 
     def ask_providers() -> None:
         if not offline:
@@ -100,22 +101,35 @@ def driven_run(
     with open_run(
         manifest, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask_providers
     ) as run:
-        remember(run.folder, settings)
         if begins and not is_quiet:
             note(f"{run.id} begins in {run.folder.root.absolute()}")
             warn((*check_models(manifest, settings, clock).warnings, *warnings, *cautions(run.task)))
-        agree(
-            run,
-            settings,
-            conversation.ask,
-            yes=yes,
-            quiet=is_quiet,
-            is_gone=is_gone,
-            enter=partial(enter, files_models=answers) if answers else None,
-        )
+        row = run.store.row()
+        try:
+            agree(
+                run,
+                settings,
+                conversation.ask,
+                yes=yes,
+                quiet=is_quiet,
+                is_gone=is_known and row is not None and not row.was_agreed,
+                enter=partial(enter_answers, files_models=answers) if answers else None,
+            )
+        except NotAgreedError:
+            _collect_paid(run)
+            raise
+        remember(run.folder, settings)
         before = None if stop_at is None else read_status(run.store)
         status = driven(run, conversation, once=once, stop_at=stop_at)
         yield run, status if stop_at is None or clock.now() < stop_at else after_deadline(before, status)
+
+
+def _collect_paid(run: Run) -> None:
+    """Collect what is at the providers although nobody agreed to more: they keep results for some weeks only. What is
+    planned is not sent."""
+    row = run.store.row()
+    if row is not None and not row.agreed and run.store.batches(AT_PROVIDER | {Lifecycle.ENDED}):
+        drive(run, once=True, stop_at=None)
 
 
 def _check(manifest: Manifest, poll_seconds: float | None, *, needs_models: bool) -> None:

@@ -87,9 +87,11 @@ def enter_answers(run: Run, files_models: Sequence[ImportedModel]) -> list[Impor
     """
     _check_all(run, files_models)
     if run.asked is not None or not run.store.jobs():
-        run.store.set_agreed(is_agreed=False)  # `run` asks before it sends what the manifest adds
+        run.store.set_agreed(is_agreed=False)
         plan(run)  # also a revision's: its new items are answered, not entered as items without an answer
     work = [_checked(run, imported) for imported in files_models]
+    if run.task.uses_jury and any(work_item.is_new or work_item.more for work_item in work):
+        run.store.set_agreed(is_agreed=False)  # `run` asks before judges are paid for these answers
     for work_item in work:
         if work_item.is_new:
             _enter_model(run, work_item)

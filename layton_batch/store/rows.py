@@ -41,6 +41,7 @@ class RunRow:
     applied: str | None
     items: str | None
     agreed: bool = True
+    was_agreed: bool = False
 
     @property
     def is_revised(self) -> bool:

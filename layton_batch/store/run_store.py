@@ -112,7 +112,8 @@ class RunStore(Requests):
     def set_agreed(self, *, is_agreed: bool) -> None:
         """Note whether what is planned may be sent. What is not agreed reserves nothing, and other runs may send it."""
         with self.writing() as writing:
-            writing.connection.execute(self._this_run().values(agreed=is_agreed))
+            values = {"agreed": True, "was_agreed": True} if is_agreed else {"agreed": False}
+            writing.connection.execute(self._this_run().values(values))
 
     def end_waits(self, writing: Writing) -> int:
         """Have collected batches wait for a person no more, who has said what becomes of the rest of their requests.

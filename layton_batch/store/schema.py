@@ -58,6 +58,7 @@ runs = Table(
     Column("asked", String(64)),  # digest of what the latest revision asks
     Column("applied", String(64)),  # the one that the jobs were made from
     Column("agreed", Boolean, nullable=False, default=True),  # what is planned may be sent
+    Column("was_agreed", Boolean, nullable=False, default=False),  # a person, or a budget, agreed to a revision of it
     Column("items", String(64)),  # digest of the items that the jobs were planned with
     Column("prices", String(8)),  # of the manifest: changed | applied (to what is not sent yet) | NULL: as they were
 )

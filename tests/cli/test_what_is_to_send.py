@@ -14,6 +14,7 @@ from layton_batch.cli import conversation
 from layton_batch.cli.conversation import TerminalConversation
 from layton_batch.cli.notes import notes_said
 from layton_batch.commands import consent
+from layton_batch.commands.driving import Conversation, driven_run
 from layton_batch.errors import NotAgreedError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import drive
@@ -21,7 +22,7 @@ from layton_batch.pipeline import advance
 from layton_batch.records import Item, Prompt
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import remember, was_begun
-from layton_batch.runs.status import RunState
+from layton_batch.runs.status import RunState, Status
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import plan_to_send
 from layton_batch.states import Lifecycle
@@ -129,6 +130,10 @@ def test_verdicts_on_a_changed_reference_are_counted_and_agreed_to_before_they_a
         predictions.write_text('{"item_id": "b", "answer": "a clock", "justification": "It ticks."}\n')
         assert call("import", bench.run_folder(text).root, "--model", "finch", "--predictions", predictions).code == 0
         assert planned(bench, text) == (5, 4, 1)  # the verdict on the imported answer
+        assert bench.finish(text).state is RunState.NEEDS_PERSON
+        with pytest.raises(NotAgreedError, match="has no budget"):
+            asks(bench, text)
+        asks(bench, text, yes=True)
         bench.finish(text)
         billed = len(bench.billed())
         write_items(bench, a="a piano", b="a watch")
@@ -201,6 +206,9 @@ def test_another_benchmark_under_the_name_of_a_run_says_what_it_pays_for_again(t
             asks(bench, other)
         assert end.value.exit_code == 3
         assert "--yes" in str(end.value)
+        assert bench.table(BUDGETED, "predictions").height == 2  # after a "no" the run is as it was
+        with pytest.raises(NotAgreedError, match="lab paid for 2 requests before"):
+            asks(bench, other)
         asks(bench, other, yes=True)
         asks(bench, other.replace('name = "lab"', 'name = "another"', 1))
 
@@ -219,6 +227,62 @@ def test_a_run_whose_folder_is_gone_says_that_all_of_it_is_paid_for_again(tmp_pa
                 agree(run, elsewhere, yes=False, quiet=True, is_gone=True)
             agree(run, elsewhere, yes=True, quiet=True, is_gone=True)
             agree(run, elsewhere, yes=False, quiet=True)
+
+
+def run_elsewhere(bench: Lab, text: str, *, yes: bool = False) -> Status:
+    """Do as `run --once` of somebody whom nobody can ask."""
+    environment = {**bench.server.environment(), "XDG_STATE_HOME": str(bench.folder / "user")}
+    settings = Settings.from_environment(environment, bench.folder)
+    with driven_run(
+        bench.manifest(text), bench.runs, settings, bench.clock, Conversation(), once=True, yes=yes, offline=True
+    ) as (_, status):
+        return status
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the providers for ones that are not on this machine."""
+    monkeypatch.setattr(consent, "_is_here", lambda *_: False)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_who_does_not_agree_is_asked_again_although_the_folder_is_there_by_then(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        run_elsewhere(bench, BUDGETED)
+        shutil.rmtree(bench.runs)
+        for _ in range(2):
+            with pytest.raises(NotAgreedError, match="folder was removed"):
+                run_elsewhere(bench, BUDGETED)
+        run_elsewhere(bench, BUDGETED, yes=True)
+        run_elsewhere(bench, BUDGETED.replace("limit = 2", "limit = 3"))
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_what_is_paid_for_is_collected_although_nobody_agrees_to_more(tmp_path: Path) -> None:
+    text = quiz_text(limit=2)
+    with lab(tmp_path) as bench:
+        run_elsewhere(bench, text, yes=True)
+        edited = text.replace("limit = 2", "limit = 3")
+        for _ in range(3):
+            with pytest.raises(NotAgreedError, match="has no budget"):
+                run_elsewhere(bench, edited)
+            bench.clock.sleep(100_000.0)
+        assert bench.table(edited, "responses").height == 2
+        assert len(bench.billed()) == 2
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_an_edit_of_a_cancelled_run_is_asked_about_once_it_is_retried(tmp_path: Path) -> None:
+    text = quiz_text(limit=2)
+    with lab(tmp_path) as bench:
+        run_elsewhere(bench, text, yes=True)
+        with bench.open(text) as run:
+            run.store.set_cancelled(bench.clock.now())
+        edited = text.replace("limit = 2", "limit = 3")
+        run_elsewhere(bench, edited)
+        bench.retry()
+        with pytest.raises(NotAgreedError, match="has no budget"):
+            run_elsewhere(bench, edited)
 
 
 def test_a_plan_never_sets_more_aside_than_the_budget_has(tmp_path: Path) -> None:
