@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from layton_batch.commands.machine_check import MachineFinding, examine, print_findings
-from layton_batch.commands.parameters import CommandLineForm, Offline, Runs, environment, runs_folder
+from layton_batch.commands.parameters import CommandLineForm, Offline, Runs, environment, manifest_path, runs_folder
 from layton_batch.files.sources import ITEM_ENDINGS, read_rows
 from layton_batch.manifest.item_check import ItemCheck, check_items, guess_task
 from layton_batch.reports.document import Document
@@ -86,11 +86,12 @@ def check(
     """
     settings = environment()
     place = runs_folder(runs, settings)
-    if source is None:
+    given = manifest_path(source)
+    if given is None:
         return MachineDocument("this machine", examine(None, settings, place, offline=offline))
     if _is_items(str(source)):
         return _checked_items(str(source), settings)
-    path, run_place = given_manifest(Path(source), place)
+    path, run_place = given_manifest(given, place)
     return MachineDocument(str(path), examine(path, settings, run_place or place, offline=offline))
 
 

@@ -63,9 +63,7 @@ def agree(
     )  # fmt: skip
     if question is not None:
         ask(question)
-    elif not (quiet or is_asked) and (
-        again := paid_again(opened, planned, is_gone=is_gone, adds_answers=adds_answers)
-    ):
+    elif not (quiet or is_asked) and (again := paid_again(opened, planned, is_gone=is_gone, adds_answers=adds_answers)):
         warn((again,))
     row = opened.store.row()
     if row is not None and not row.cancelled:  # a cancelled run plans nothing: after `retry` it is asked again

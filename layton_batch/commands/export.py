@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from layton_batch.commands.notes import TextDocument
-from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
+from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
 from layton_batch.errors import DataError
+from layton_batch.files.sources import user_path
 from layton_batch.interchange.writing import ExportArguments, check_form, check_out, write_form
 from layton_batch.runs.open import read_run
 
@@ -47,7 +48,9 @@ def export(
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", help="The file to write (ppi, annotations, results, items, votes), or the folder.")
+        str | Path,
+        CommandLineForm(Path),
+        typer.Option("--out", help="The file to write (ppi, annotations, results, items, votes), or the folder."),
     ],
     *,
     organization: Annotated[str, typer.Option("--organization", help="eee: who evaluated.")] = "not stated",
@@ -67,7 +70,7 @@ def export(
 
     The file of votes ends in .parquet, any other single file in .jsonl. csv, parquet, eee and hf write several files.
     """
-    settings, path = environment(), Path(out).expanduser()
+    settings, path = environment(), user_path(out)
     check_out(check_form(to), path)
     if isinstance(run, list | tuple):
         raise DataError("run: a list was given; give one run")

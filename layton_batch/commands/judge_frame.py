@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,22 +14,22 @@ from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import calling_environment, runs_folder
 from layton_batch.errors import DataError, ManifestError, OverBudgetError, UnfinishedRunError
 from layton_batch.files import tables
-from layton_batch.files.sources import read_rows
+from layton_batch.files.sources import read_rows, user_path
 from layton_batch.frames import Frame, read_frame
 from layton_batch.interchange.entering import check_answers
 from layton_batch.interchange.prediction_files import (
-    IMPORTED,
     TEXT,
+    AnswerFile,
     ImportedModel,
-    answers,
     check_replies,
     has_json_replies,
+    models,
 )
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.checks import manifest_of_tables
 from layton_batch.manifest.item_check import guess_split, guess_task
 from layton_batch.manifest.manifest import Manifest, with_budget
-from layton_batch.records import JsonValue, ModelSpec
+from layton_batch.records import JsonValue
 from layton_batch.reports.status_tables import next_steps
 from layton_batch.runs.context import Run
 from layton_batch.runs.environment_notes import address_notes
@@ -56,18 +56,18 @@ def judge(
 ) -> pl.DataFrame:
     """Put answers before a jury and return its verdicts, a row an answer and judge. Pays the judges, once each.
 
-    ``frame``: ``item_id``, ``model``, and ``answer`` with ``justification`` (or the whole reply as ``response``); with
-    ``family`` (who made the model) no judge of that family sits. ``panel``: a panel file, or judges with the keys that
-    a manifest gives them. ``items``: the items' file in the task's form, with the reference answers. ``task``,
-    ``split``: None: those that the items' columns fit, as for ``layton-batch run FILE``: a file with ``question`` has
-    questions of one's own. The run is kept under ``runs`` (as in :func:`run`); the same call with more models pays for
-    these only. ``yes``: send also without ``max_usd``. Raises NotAgreedError without both, OverBudgetError where
-    ``max_usd`` does not allow all of it, or a judge has no known price, and UnfinishedRunError where a person has to
-    decide, or cancelled the run. Verdicts that a judge did not give are missing, with a warning.
+    ``frame``: ``item_id``, ``model``, and ``answer`` with ``justification`` (or the whole reply as ``response``); no
+    judge of the model's family sits: of ``family`` (who made it), else of ``provider``. ``panel``: a panel file, or
+    judges with the keys that a manifest gives them. ``items``: the items' file in the task's form, with the reference
+    answers. ``task``, ``split``: None: those that the items' columns fit, as for ``layton-batch run FILE``: a file with
+    ``question`` has questions of one's own. The run is kept under ``runs`` (as in :func:`run`); the same call with more
+    models pays for these only. ``yes``: send also without ``max_usd``. Raises NotAgreedError without both,
+    OverBudgetError where ``max_usd`` does not allow all of it, or a judge has no known price, and UnfinishedRunError
+    where a person has to decide, or cancelled the run. Verdicts that a judge did not give are missing, with a warning.
     """
     settings, clock = calling_environment(), clock or SystemClock()
     table = read_frame(frame, "frame")
-    path = str(settings.cwd / Path(items).expanduser())
+    path = str(settings.cwd / user_path(items))
     if task is None or split is None:
         rows = read_rows(path, settings.cwd, settings)
         task = task or guess_task(rows)
@@ -77,7 +77,7 @@ def judge(
     folder, judged = runs_folder(runs, settings), manifest_task(manifest)
     asked_items = load_items(manifest, judged, settings, clock)
     item_ids, is_json = frozenset(item.id for item in asked_items), has_json_replies(judged, asked_items)
-    answered = list(_answered(table, item_ids, json_replies=is_json))
+    answered = _answered(table, item_ids, json_replies=is_json)
     if unread := check_replies(judged, asked_items, answered, "the frame"):
         warn((unread,))
     check_answers(manifest, folder, settings, answered)
@@ -105,31 +105,22 @@ def _check_all_judged(opened: Run, status: Status) -> None:
         )
 
 
-def _answered(frame: pl.DataFrame, items: frozenset[str], *, json_replies: bool) -> Iterator[ImportedModel]:
+def _answered(frame: pl.DataFrame, items: frozenset[str], *, json_replies: bool) -> list[ImportedModel]:
+    """Return the models of a frame, as the command reads those of a file."""
     if "model" not in frame.columns:
         raise DataError(
             "the frame has no column 'model', which names whose answer a row holds; its columns are "
             f"{', '.join(frame.columns)}"
         )
-    for number, row in enumerate(frame.iter_rows(named=True), 1):
-        if not isinstance(row["model"], str) or not row["model"]:
-            raise DataError(f"row {number} of the frame: 'model' must be text")
+    rows = [(f"row {number} of the frame", row) for number, row in enumerate(frame.iter_rows(named=True), 1)]
+    for place, row in rows:
         column = next((name for name in (*TEXT, "answer") if name in row), None)
         if column is not None and row[column] is None and row.get("kind") is None:
             raise DataError(
-                f"row {number} of the frame: {column!r} is null, so judges have nothing to read: give the answer. "
+                f"{place}: {column!r} is null, so judges have nothing to read: give the answer. "
                 "Without the row the item counts as missing for this model, also in later calls"
             )
-    numbered = frame.with_row_index("row_of_frame", offset=1)
-    for (model,), part in numbered.group_by("model", maintain_order=True):
-        rows = list(part.iter_rows(named=True))
-        family = next((row["family"] for row in rows if isinstance(row.get("family"), str)), str(model))
-        placed = ((f"row {row['row_of_frame']} of the frame", row) for row in rows)
-        yield ImportedModel(
-            ModelSpec(str(model), IMPORTED, str(model), family),
-            answers(placed, items, json_replies=json_replies),
-            "the frame",
-        )
+    return models(AnswerFile(Path("the frame"), rows), items, json_replies=json_replies)
 
 
 _ARGUMENTS: Mapping[tuple[str | int, ...], str] = {
@@ -155,7 +146,7 @@ def _jury_manifest(
     """Make the manifest of a run with judges only."""
     jury: dict[str, object] = {"seats": seats}
     if isinstance(panel, str | Path):
-        path = Path(panel).expanduser()
+        path = user_path(panel)
         if not (folder / path).is_file():
             raise ManifestError(f"judge: panel: no panel file {folder / path}: {_PANEL_FORM}")
         jury["panel"] = str(path)

@@ -13,11 +13,19 @@ import polars as pl
 import typer
 
 from layton_batch.commands.notes import warn
-from layton_batch.commands.parameters import JurySources, Runs, ThisSet, environment, names_of, runs_folder
+from layton_batch.commands.parameters import (
+    CommandLineForm,
+    JurySources,
+    Runs,
+    ThisSet,
+    environment,
+    names_of,
+    runs_folder,
+)
 from layton_batch.commands.sources import named_sources, read_judged_sources
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
-from layton_batch.files.sources import portions
+from layton_batch.files.sources import portions, user_path
 from layton_batch.grading.board_sources import BoardOptions, run_sources
 from layton_batch.reports.document import Document
 from layton_batch.reports.label_sheet import LabelTableRows, count_filled_rows, is_row_to_label, sheet_csv
@@ -56,7 +64,8 @@ def label_plan(
     labels: Annotated[int | None, typer.Option("--labels", help="How many labels there is time for.")] = None,
     this_set: ThisSet = False,
     out: Annotated[
-        Path | None,
+        str | Path | None,
+        CommandLineForm(Path | None),
         typer.Option("--out", metavar="FILE", help="Write the answers to label into this .csv or .jsonl file."),
     ] = None,
     models: str | Sequence[str] = (),
@@ -75,8 +84,9 @@ def label_plan(
     """
     target = LabelTarget(None if half_width is None else half_width / 100, labels, this_set)
     target.check()
-    if out is not None:
-        _check_replaceable(out)
+    path = None if out is None else user_path(out)
+    if path is not None:
+        _check_replaceable(path)
     evidence = read_judged_sources(source, BoardOptions(metric=metric), runs)
     only = [find_entrant(entrants_of(evidence.votes), name) for name in names_of(models, "models")]
     plan = plan_next(evidence.votes, evidence.labels, target, evidence.rules, only)
@@ -84,8 +94,8 @@ def label_plan(
     if labels is not None and unlabelled < labels:
         few = plural(unlabelled, "answer of these models is", "answers of these models are")
         warn((f"only {few} without a label; --labels asks for {labels}",))
-    if out is not None:
-        _write_sheet(out, plan.rows, source, runs)
+    if path is not None:
+        _write_sheet(path, plan.rows, source, runs)
     return LabelPlanDocument(plan)
 
 

@@ -19,7 +19,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import slug
-from layton_batch.files.sources import RowLocation, Rows, read_rows
+from layton_batch.files.sources import RowLocation, Rows, read_rows, user_path
 from layton_batch.grading.forms import DEFAULT_SPLIT
 from layton_batch.interchange.prediction_files import (
     ImportedModel,
@@ -94,7 +94,7 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
 
     Raises DataError and ManifestError.
     """
-    if arguments.panel is not None and not os.path.isfile(arguments.panel.expanduser()):
+    if arguments.panel is not None and not os.path.isfile(user_path(arguments.panel)):
         raise ManifestError(f"judge: --panel {arguments.panel}: no such file")
     file = read_answers(arguments.file, settings)
     carried = item_rows(file) if arguments.items is None else []
@@ -110,7 +110,7 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
     if blank := blank_rows(file, answers, {item.id for item in benchmark.items}):
         warn((blank,))
     path = arguments.file.with_name(f"{arguments.file.stem}-judged.toml")
-    panel = None if arguments.panel is None else str(arguments.panel.expanduser().absolute())
+    panel = None if arguments.panel is None else str(user_path(arguments.panel).absolute())
     draft, text = (
         "".join(f"{line}\n" for line in _manifest_lines(arguments, path, benchmark, named))
         for named in (panel, None if panel is None else _from_folder(panel, path))
@@ -176,7 +176,7 @@ def _manifest_lines(arguments: JudgeArguments, path: Path, benchmark: _JudgedIte
 def _judge_count(panel: Path | None) -> int:
     """Return how many judges a panel file has; the check of the manifest names what is wrong with the file."""
     with suppress(OSError, ValueError):
-        judges = tomllib.loads((panel or Path()).expanduser().read_text(encoding="utf-8")).get("judges")
+        judges = tomllib.loads(user_path(panel or Path()).read_text(encoding="utf-8")).get("judges")
         return sum(not judge.get("substitute") for judge in judges) if isinstance(judges, list) else DEFAULT_SEATS
     return DEFAULT_SEATS
 
@@ -185,4 +185,4 @@ def _from_folder(source: str, manifest: Path) -> str:
     """Return a source as the manifest names it, from its own folder."""
     if source == BUNDLED or is_address(source):
         return source
-    return os.path.relpath(Path(source).expanduser().absolute(), manifest.absolute().parent)
+    return os.path.relpath(user_path(source).absolute(), manifest.absolute().parent)

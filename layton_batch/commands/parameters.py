@@ -14,6 +14,7 @@ from layton_batch.commands.notes import warn
 from layton_batch.commands.run_result import RunResult
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
+from layton_batch.files.sources import user_path
 from layton_batch.manifest.money_checks import check_dollars
 from layton_batch.runs.environment_notes import file_notes, hub_notes
 from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, named_runs, runs_at
@@ -112,6 +113,12 @@ def run_name(run: object) -> str | None:
             f"run: a {type(run).__name__} is no run: give its name, folder or manifest, or the result of run"
         )
     return str(run.folder) if isinstance(run, RunResult) else str(run)
+
+
+def manifest_path(manifest: object) -> Path | None:
+    """Return the path of a manifest or of its run; None for the only run. Raises DataError for what is neither."""
+    name = run_name(manifest)
+    return None if name is None else user_path(name)
 
 
 def run_folders(

@@ -13,8 +13,16 @@ import typer
 
 from layton_batch.clock import SystemClock
 from layton_batch.commands.notes import warn
-from layton_batch.commands.parameters import CommandLineForm, Offline, Runs, calling_environment, runs_folder
+from layton_batch.commands.parameters import (
+    CommandLineForm,
+    Offline,
+    Runs,
+    calling_environment,
+    manifest_path,
+    runs_folder,
+)
 from layton_batch.errors import LaytonBatchError, ManifestError, OverBudgetError
+from layton_batch.files.sources import user_path
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.reports.document import Document
@@ -93,7 +101,11 @@ def plan(
         typer.Argument(metavar="MANIFEST", help="The manifest, a TOML file; or its run, by name or folder."),
     ] = None,
     *,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the batch files into this folder.")] = None,
+    out: Annotated[
+        str | Path | None,
+        CommandLineForm(Path | None),
+        typer.Option("--out", help="Write the batch files into this folder."),
+    ] = None,
     runs: Runs = None,
     offline: Offline = False,
 ) -> Plan:
@@ -107,11 +119,12 @@ def plan(
     `run` would refuse a model or a key, and with 3 where a budget keeps `run` from a model of unknown price.
     """
     settings, clock = calling_environment(), SystemClock()
-    path, place = given_manifest(None if manifest is None else Path(manifest).expanduser(), runs_folder(runs, settings))
-    place = place or runs_folder(runs, settings)
+    runs_place = runs_folder(runs, settings)
+    path, place = given_manifest(manifest_path(manifest), runs_place)
+    place = place or runs_place
     loaded = load_manifest(path, PromptFiles(settings, place, offline=offline))
     if not offline:
         warn(address_notes(loaded, settings))
     refuse_to_mix(loaded, home_of(loaded, place), settings)
-    planned = preview(loaded, settings, clock, out, place)
+    planned = preview(loaded, settings, clock, None if out is None else user_path(out), place)
     return Plan(planned if offline else planned.with_model_findings(ask_providers(loaded, settings, clock)))

@@ -18,6 +18,7 @@ from layton_batch.commands.parameters import (
     UseSandbox,
     Yes,
     calling_environment,
+    manifest_path,
     runs_folder,
 )
 from layton_batch.commands.run_result import RunResult
@@ -87,11 +88,12 @@ def run(
         raise ManifestError("manifest: is a text of several lines; write it into a file, and give the file's path")
     settings, clock = calling_environment().with_engine(engine), clock or SystemClock()
     place = runs_folder(runs, settings)
-    given, amount = None if manifest is None else Path(manifest).expanduser(), None if max_usd is None else str(max_usd)
-    run_place = None
+    given, run_place = manifest_path(manifest), None
+    amount = None if max_usd is None else str(max_usd)
+    stop_at = deadline(until, clock)
     if not models:
         given, run_place = given_manifest(given, sandbox_runs(place) if sandbox else place)
-    path, stop_at = manifest_for(given, models or (), limit, amount, sandbox=sandbox), deadline(until, clock)
+    path = manifest_for(given, models or (), limit, amount, sandbox=sandbox)
     conversation = conversation or Conversation(progress)
     with (
         loaded_manifest(path, run_place or place, settings, sandbox=sandbox) as (loaded, place, settings),

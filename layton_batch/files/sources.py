@@ -10,6 +10,7 @@ import codecs
 import glob
 import io
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -72,6 +73,11 @@ class Rows(Sequence[Row]):
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]  # the overloads of Sequence, for no gain
         return self.rows[index]
+
+
+def user_path(text: str | Path) -> Path:
+    """Return a path that a person wrote, with the home folder for ``~``. ``~name`` stays if nobody is called so."""
+    return Path(os.path.expanduser(text))
 
 
 def check_file(path: Path, shown: Path) -> None:
@@ -222,7 +228,7 @@ def near_file(path: Path) -> str:
 
 def local_files(source: str, base: Path, cwd: Path) -> list[Path]:
     """Return the files of a path or glob. An existing path is taken literally, whatever characters are in its name."""
-    wanted = Path(source).expanduser()
+    wanted = user_path(source)
     for folder in dict.fromkeys((base, cwd)):
         path = folder / wanted
         limits.check_is_file(path, str(path))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from layton_batch.errors import DataError, ManifestError, StoreError
+from layton_batch.files.sources import user_path
 from layton_batch.grading.forms import form_of
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
@@ -89,7 +90,7 @@ def _split(text: str, search: SearchSettings) -> tuple[str, str]:
 
 
 def _path(text: str, search: SearchSettings) -> Path:
-    return search.settings.cwd / Path(text).expanduser()
+    return search.settings.cwd / user_path(text)
 
 
 def _kind(text: str, search: SearchSettings) -> Literal["file", "folder", "run", "nothing"]:
@@ -110,7 +111,7 @@ def _kind(text: str, search: SearchSettings) -> Literal["file", "folder", "run",
 def _of_source(source: str, search: SearchSettings) -> Iterator[ModelPredictions]:
     kind = _kind(source, search)
     if kind == "file":
-        (file,) = search.form.models(Path(source).expanduser())
+        (file,) = search.form.models(user_path(source))
         yield replace(_of_file(file, search), is_file=True)
     elif kind == "folder":
         yield from _of_folder(_path(source, search), search)

@@ -15,7 +15,7 @@ from layton_batch.clock import Clock
 from layton_batch.errors import DataError
 from layton_batch.files.addresses import is_address, shown
 from layton_batch.files.item_list import item_list
-from layton_batch.files.sources import SourceRows
+from layton_batch.files.sources import SourceRows, user_path
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
@@ -90,5 +90,5 @@ def is_missing(source: str, manifest: Manifest, settings: Settings) -> bool:
     """Return whether a source is a file that does not exist or is empty."""
     if is_address(source) or source == BUNDLED or "*" in source:
         return False
-    paths = [folder / Path(source).expanduser() for folder in (manifest.folder, settings.cwd)]
+    paths = [folder / user_path(source) for folder in (manifest.folder, settings.cwd)]
     return not any(path.exists() and (path.is_dir() or path.stat().st_size) for path in paths)

@@ -24,7 +24,7 @@ from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address, shown
 from layton_batch.files.json_lines import append_json_line
 from layton_batch.files.run_folder import RunFolder, slug
-from layton_batch.files.sources import Row, RowLocation, Rows, placed_rows, read_rows
+from layton_batch.files.sources import Row, RowLocation, Rows, placed_rows, read_rows, user_path
 from layton_batch.manifest.asked import is_missing
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.rejudging import frozen_gold
@@ -348,7 +348,7 @@ class LabelSources:
         for source in (table.source, table.annotations) if table and not self.only_copies else ():
             if source is None or source == BUNDLED or is_address(source):
                 continue
-            path = self.manifest.folder / Path(source).expanduser()
+            path = self.manifest.folder / user_path(source)
             if is_missing(source, self.manifest, self.settings):
                 parts.append("missing")
             elif path.is_file():

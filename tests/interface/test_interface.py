@@ -397,6 +397,22 @@ def test_verdicts_that_are_not_all_there_are_an_error(
         lb.judge(_answers(), PANEL, items=BUNDLED / "riddles_llm.jsonl", seats=1)
 
 
+def test_no_judge_of_a_frame_s_provider_sits_where_no_family_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        with pytest.raises(LaytonBatchError, match="finch"):
+            lb.judge(_answers(provider="openai"), PANEL, items=BUNDLED / "riddles_llm.jsonl", seats=1)
+        assert there.lab.server.ledger().rows == ()
+
+
+@pytest.mark.parametrize("function", [lb.run, lb.plan, lb.check])
+@pytest.mark.parametrize("no_run", [5, [], {}, pl.DataFrame()], ids=type)
+def test_what_is_no_run_is_refused(function: Callable[[object], object], no_run: object) -> None:
+    with pytest.raises((DataError, ManifestError), match=r"run|manifest"):
+        function(no_run)
+
+
 def test_a_judge_without_a_verdict_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
