@@ -338,7 +338,7 @@ class Submission:
     marks: tuple[str, ...] = ()  # beginnings of the names that the run gives to batches and to requests
     knows: Callable[[Collection[str]], bool] = lambda _names: True  # whether the database has one of these names
     custom_ids: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By the provider's id what this process has seen of batches that ended: nobody needs to ask for them again."""
+    """Ids of requests in ended batches that this process has read, by batch: nobody needs to ask for them again."""
     reading: ListReading | None = None
     """The list before a create, of which only what is surely ours counts; None: a create was tried, and the list is
     read now."""

@@ -1,4 +1,4 @@
-"""Which benchmarks can be graded without a jury, and the form that each has for predictions made elsewhere."""
+"""Benchmarks that can be graded without a jury, and the form that each has for predictions made elsewhere."""
 
 from __future__ import annotations
 

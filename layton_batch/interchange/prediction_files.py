@@ -34,7 +34,7 @@ IMPORTED = "imported"
 
 _JSON_STARTS = ("{", "```")
 Answers = Mapping[str, Response]
-"""By item: the reply, or that there was none. Its ``custom_id`` is empty."""
+"""Reply, or the record that there was none, by item. Its ``custom_id`` is empty."""
 
 
 @dataclass(frozen=True, slots=True)

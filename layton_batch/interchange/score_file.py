@@ -1,4 +1,4 @@
-"""What every form gives: the marks of one model on the items of one evaluation, by metric; and reading it safely."""
+"""Content of every form: the marks of one model on the items of one evaluation, by metric; and reading it safely."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import httpx2
 
 VERSION = "2026-10-21"
-"""Of the API, whatever the SDK would send: it is this one whose refusals stand in ``models.toml``."""
+"""Version of the API, whatever the SDK would send: its refusals stand in ``models.toml``."""
 
 _BATCHES = "/v1/messages/batches"
 _KINDS = ("processing", "succeeded", "errored", "canceled", "expired")

@@ -44,7 +44,7 @@ BATCH_PRICED = ":batch"
 """The end of the catalogue's second entry of a model that runs as batches."""
 
 _HEAD_BYTES = 1 << 20
-"""Of a batch's results, whose custom_ids tell whose it is."""
+"""Bytes at the head of a batch's results, whose custom_ids tell whose it is."""
 _OF_THE_BATCH = ("provider", "models", "route", "plugins", "modalities", "audio", "image_config")
 """Parameters of single calls that a row of a batch must not have."""
 

@@ -34,7 +34,7 @@ SHOWN_BATCHES = 12
 
 
 Words = Mapping[str, Sequence[tuple[str, int]]]
-"""By job: what its provider said of requests that failed, and of how many."""
+"""Reasons that a provider gave for failed requests, and for how many, by job."""
 
 
 def status_json(

@@ -39,7 +39,7 @@ WORDS = {
 }
 """Words that people and spreadsheets write for true and false."""
 _SOURCE_FILE = re.compile(r"[^_]+_(?P<provider>[^_]+)_(?P<model>[^_]+)_.*hints_(?P<hints>\d+)(?P<rest>.*)")
-"""How layton-eval's annotation files name where a prediction is: their tools take the model's name out of it."""
+"""Name of a prediction's file in layton-eval's annotation files: their tools take the model's name out of it."""
 
 Prediction = tuple[Entrant, str]
 _PLACE = (*ENTRANT, "item_id")

@@ -1,4 +1,4 @@
-"""What there is to say of judges, in sections of tables and sentences: a terminal and a page show the same."""
+"""Findings on judges, in sections of tables and sentences: a terminal and a page show the same."""
 
 from __future__ import annotations
 

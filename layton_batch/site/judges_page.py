@@ -21,7 +21,7 @@ from layton_batch.site.pages import more_assets, sentence, short_line, write
 from layton_batch.text import Table
 
 MOST_ROWS = 500
-"""Of a table that a page shows."""
+"""Most rows of a table that a page shows."""
 _WHY = {
     "judges": "Accuracy is the share of labelled answers on which the judge says what a person says. Kappa is the same "
     "beyond chance: 0 is no better than chance, 1 is full agreement.",

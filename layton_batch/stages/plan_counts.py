@@ -33,7 +33,7 @@ DIFFERING = Decimal("0.06")
 """Share of answers on which two judges are expected to differ, so that a third is asked: 2.5 % (text) and 5.6 %
 (visual) of the published verdicts."""
 EARLIER, PRIORS = "earlier runs", "priors"
-"""Where the tokens of an expected cost come from."""
+"""Sources of the tokens of an expected cost."""
 _SENT = frozenset({AnswerState.SENT, AnswerState.ANSWERED, AnswerState.UNCERTAIN})
 
 

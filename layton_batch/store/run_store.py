@@ -45,7 +45,7 @@ _CHANGE_BATCH = update(schema.batches).where(
 _REFUSALS = ("upload_failed", "not_looked_for", "not_created", "create_unclear", "account_refused")
 """Events of a provider that takes no batch, next to those of a status (``refused_429``)."""
 CHANGED, _APPLIED = "changed", "applied"
-"""What the column ``prices`` says: the manifest's prices changed; what is not sent yet is bounded by them."""
+"""Values of the column ``prices``: the manifest's prices changed; what is not sent yet is bounded by them."""
 
 
 @dataclass(slots=True)

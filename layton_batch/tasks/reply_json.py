@@ -32,7 +32,7 @@ _EXCERPT = 200
 _BRACKET = re.compile(r"[\[\]{}]")
 _FENCE = re.compile(r"\s*```[^\n`]*\n(?P<inside>.*?)(?:```\s*)?", re.DOTALL)
 _BEGIN = re.compile(r'\{\s*(?:\}|"(?:[^"\\]|\\.){0,200}"\s*:)')
-"""How an object begins: empty, or with a key (of at most 200 characters) and a colon. Spares most braces of prose."""
+"""Beginning of an object: empty, or with a key (of at most 200 characters) and a colon. Spares most braces of prose."""
 _LATEX = r"""
     n(?:abla|eq|ot(?:in)?)(?![A-Za-z]) | r(?:ho|ight[a-z]*|angle|ceil|floor)(?![A-Za-z])
     | t(?:heta|imes|ext[a-z]*|au|riangle|frac|ilde)(?![A-Za-z])
