@@ -116,7 +116,7 @@ class Anthropic:
         ours: set[str] | None = None
         matches = []
         for batch, headers in submission.listed(partial(self._listed, submission)):
-            if text(batch, "id") in submission.known:
+            if text(batch, "id") in submission.known_ids:
                 continue
             seen, created_at = frozenset[str](), moment(batch, "created_at")
             since = http_rules.intended_at(submission, headers)

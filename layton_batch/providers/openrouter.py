@@ -140,7 +140,7 @@ class OpenRouter(FileBatches):
             since = http_rules.intended_at(submission, headers)
             created_at, total = moment(batch, "created_at"), count(at(batch, "request_counts"), "total")
             named, status = text(batch, "id") or "", text(batch, "status") or ""
-            if named in submission.known:
+            if named in submission.known_ids:
                 continue
             of_our_size, seen = total in (0, submission.requests), frozenset[str]()
             means = self.status_map.get(status)

@@ -46,9 +46,9 @@ def write_judges_page(
     if record is not None:
         links = {item.item_id: f"items/{item.name}" for item in items}
         judges = [finding.judge for finding in record.diagnosis.judges]
-        told = [*verdicts_told(record.verdicts), *diagnosis_told(record.diagnosis), mistakes_told(record.diagnosis),
-                *annotators_told(record.annotators)]  # fmt: skip
-        sections = [_section(section, links, judges) for section in told]
+        findings = [*verdicts_told(record.verdicts), *diagnosis_told(record.diagnosis), mistakes_told(record.diagnosis),
+                    *annotators_told(record.annotators)]  # fmt: skip
+        sections = [_section(section, links, judges) for section in findings]
     write(building / "judges.html", "judges.html", **about, **more_assets(), sections=sections)
 
 

@@ -154,9 +154,9 @@ def _grade_verdicts(grading: Grading, task: Task) -> None:
             for row in portion.iter_rows(named=True):
                 response = response_from(row)
                 verdict = judging.parse_verdict(str(row["item_id"]), grading.judged, job.spec.name, response)
-                known = _verdict_row(verdict, grading, row)
-                kind = _kind(response, is_readable=all(known[field] is not None for field in fields))
-                rows.append({**known, "kind": str(kind)})
+                verdict_row = _verdict_row(verdict, grading, row)
+                kind = _kind(response, is_readable=all(verdict_row[field] is not None for field in fields))
+                rows.append({**verdict_row, "kind": str(kind)})
             add(tables.frame(table, rows))
 
 

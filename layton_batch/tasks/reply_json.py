@@ -114,7 +114,7 @@ def read_object(text: str, fields: Sequence[str], *, repair: bool = True) -> Rep
     if (whole := _whole(text)) is not None:
         return whole
     body = with_latex(without_thoughts(text))
-    values = [found.value for found in objects(body)]
+    values = [text_object.value for text_object in objects(body)]
     answers = [value for value in values if any(field in value for field in fields)]
     if any(answer != answers[0] for answer in answers):
         return ReplyObject(None, f"gives {len(answers)} objects with {fields[0]}, which differ")
