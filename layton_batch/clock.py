@@ -31,11 +31,11 @@ class Pacing:
     """Between looks at a list that does not have a batch: eleven minutes, a minute more than any SDK waits for a reply
     (600 s at most), since what a gateway still holds after that has nobody to answer. Lists are late, too."""
     refused_list: float = 3600.0
-    """How long a provider may refuse to list its batches before a person is asked."""
+    """Longest time that a provider may refuse to list its batches before a person is asked."""
     may_tell: float = 2 * 86_400.0
     """After the provider's window: a candidate that has not shown by then whose it is never will."""
     stopping: float = 6 * 3600.0
-    """What a batch past its deadline is given to end after the provider was asked to stop it."""
+    """Time for a batch past its deadline to end after the provider was asked to stop it."""
     idle: float = 30.0
     """At most, between two ticks of a run that waits: what a person decides is seen no later."""
     held: float = 5.0

@@ -1,4 +1,4 @@
-"""What charts share: one look, names beside points, and the way from a Vega-Lite chart to an SVG or PNG picture."""
+"""Basis of charts: one look, names beside points, and the way from a Vega-Lite chart to an SVG or PNG picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong, told to the person who sees it.
+"""Errors, told to the person who sees them.
 
 One root class. Each leaf is *transient* (trying again later may help: the program does so by itself, within bounds) or
 *terminal* (it will not go away by itself), and carries the exit code of CLI.md that a command ends with when nothing
@@ -146,7 +146,7 @@ _PASSING = frozenset(
         errno.ENOLCK, errno.EREMOTEIO, errno.EBADF,
     }
 )  # fmt: skip
-"""What an operating system says of a place that is full, locked or out of reach; all else is said of a name."""
+"""Numbers of errors of a place that is full, locked or out of reach; all others are about a name."""
 
 
 def is_storage_trouble(error: OSError) -> bool:

@@ -62,7 +62,7 @@ _OTHER_HOOKS = (
     (threading, "excepthook", threading.__excepthook__),
     (sys, "unraisablehook", sys.__unraisablehook__),
 )
-"""Where the traceback of a thread and that of a ``__del__`` come out."""
+"""Hooks that get the traceback of a thread and that of a ``__del__``."""
 _ours: list[object] = []
 
 

@@ -65,4 +65,4 @@ def model_colours(makers: Mapping[str, str], own: Mapping[str, str]) -> dict[str
 
 def _distance(colour: str, other: str) -> int:
     parts = ((int(colour[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5))
-    return sum((one - two) ** 2 for one, two in parts)
+    return sum((first - second) ** 2 for first, second in parts)

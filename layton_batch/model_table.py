@@ -1,4 +1,4 @@
-"""What is known of models before anything is paid: ``models.toml``, read once.
+"""Facts on models, known before anything is paid: ``models.toml``, read once.
 
 Below providers and manifests, which both ask it: an encoder how a model's thinking is asked for, the checks of a
 manifest what its provider would refuse.

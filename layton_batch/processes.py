@@ -83,7 +83,7 @@ def one_thread_a_product() -> None:
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
 LAST_SECONDS = 2.0
-"""How long a process has to end by itself after the second stop."""
+"""Time for a process to end by itself after the second stop."""
 
 
 @cache

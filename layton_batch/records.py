@@ -334,11 +334,11 @@ class Submission:
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
     oldest_at: float | None = None  # by our clock: no batch that is looked for was created before; None: not known
     window: str | None = None  # how long the batch may take; None: the provider's usual
-    known: frozenset[str] = frozenset()  # ids of other batches of ours at providers: they need no look
+    known_ids: frozenset[str] = frozenset()  # ids of other batches of ours at providers: they need no look
     marks: tuple[str, ...] = ()  # beginnings of the names that the run gives to batches and to requests
     knows: Callable[[Collection[str]], bool] = lambda _names: True  # whether the database has one of these names
     custom_ids: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By the provider's id what this process has seen of batches that ended: nobody needs to ask for them again."""
+    """Ids of requests in ended batches that this process has read, by batch: nobody needs to ask for them again."""
     reading: ListReading | None = None
     """The list before a create, of which only what is surely ours counts; None: a create was tried, and the list is
     read now."""
@@ -347,7 +347,7 @@ class Submission:
         """Return whether a batch that the list shows before a create was sent by a copy of this workspace: its name, or
         those of its requests, carry the run's mark, and the database knows neither them nor its id."""
         is_marked = any(name.startswith(self.marks) for name in names) if self.marks else False
-        return self.reading is not None and is_marked and provider_id not in self.known and not self.knows(names)
+        return self.reading is not None and is_marked and provider_id not in self.known_ids and not self.knows(names)
 
     def listed(self, read: Callable[[], Iterable[T]], part: str = "") -> Sequence[T]:
         """Return the rows of the provider's list of batches; ``read`` asks for them, to the list's end."""

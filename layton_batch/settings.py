@@ -1,4 +1,4 @@
-"""What the environment says: keys, addresses, where state lives. The only place that reads it.
+"""Settings from the environment: keys, addresses, where state lives. The only place that reads it.
 
 Names are the providers' SDKs' own. A ``.env`` in the working folder comes with the folder, perhaps from a stranger. So
 it gives keys that the environment does not set, and an address only for the key of the same provider beside it. No
@@ -65,7 +65,7 @@ class _Names:
     keys: tuple[str, ...]
     urls: tuple[str, ...]
     versions: tuple[str, ...] = ()
-    """Of the API: for providers whose address does not say it."""
+    """Variables of the API version, for providers whose address does not say it."""
     accounts: tuple[str, ...] = ()
     """Variables of the organisation and the project that pay."""
     key_lasts: bool = True

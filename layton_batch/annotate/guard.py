@@ -1,4 +1,4 @@
-"""Who may talk to the app: a browser on this machine that was given the address and its token, no other page."""
+"""Access to the app: for a browser on this machine that was given the address and its token, no other page."""
 
 from __future__ import annotations
 

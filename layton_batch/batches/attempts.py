@@ -9,9 +9,9 @@ from layton_batch.records import Batch, End
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, RequestOutcome
 
 MOST_SPLITS = 7
-"""How often a batch is halved: into 128 parts at most."""
+"""Most times that a batch is halved: into 128 parts."""
 MOST_WAITS = 100
-"""How often a batch comes back that the provider had no room for: for about a day, at the longest pauses."""
+"""Most returns of a batch that the provider had no room for: about a day, at the longest pauses."""
 
 
 @dataclass(frozen=True, slots=True)

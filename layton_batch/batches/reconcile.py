@@ -71,7 +71,7 @@ def _surely(run: Run, provider: Provider, query: Submission) -> Sequence[Matchin
 def _look(run: Run, batch: Batch) -> Submission:
     """The batch as a list is to be looked through for it now, and what needs no look."""
     return replace(
-        submission(run, batch), asked_at=run.clock.now(), known=run.store.known_provider_ids(),
+        submission(run, batch), asked_at=run.clock.now(), known_ids=run.store.known_provider_ids(),
         oldest_at=min(run.born, batch.submitting_at or run.born),
         marks=(f"{run.tag_prefix}-", f"r{run.mark}-"), knows=run.store.has_given_a_name,
         custom_ids=run.providers.ended_custom_ids[batch.provider],

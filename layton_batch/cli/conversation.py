@@ -1,4 +1,4 @@
-"""How commands that pay talk to a person at a terminal: progress, questions, and what is said at the end."""
+"""Conversation of paying commands with a person at a terminal: progress, questions, and what is said at the end."""
 
 from __future__ import annotations
 

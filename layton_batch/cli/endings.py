@@ -1,4 +1,4 @@
-"""What `run` and `cancel` say at their end, and the exit codes."""
+"""Closing sentences of `run` and `cancel`, and the exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How commands begin and end: exit codes, and errors as sentences instead of tracebacks."""
+"""Beginning and end of commands: exit codes, and errors as sentences instead of tracebacks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STOPPED = {
     "demo": "stopped. The same command continues.",
     "overnight": "stopped. Submitted batches go on at the provider; the same command continues.",
 }
-"""What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
+"""Meaning of Ctrl-C by command; the others leave nothing undone outside this machine."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

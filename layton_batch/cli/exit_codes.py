@@ -52,4 +52,4 @@ ENDINGS: Mapping[str, Callable[[Any], int]] = {
     "run": _run,
     "verify": _verify,
 }
-"""By command; every other document ends with 0."""
+"""Exit code by command; every other document ends with 0."""

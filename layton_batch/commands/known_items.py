@@ -120,7 +120,8 @@ def _by_evaluator(evaluator: str, arguments: Mapping[str, JsonValue]) -> tuple[s
         return number, (f"{number}9", f"1{number}")
     name = {"key_items_matching": "key_items", "ordered_list_matching": "order"}.get(evaluator, "location_fine_grained")
     named = arguments.get(name) or ()
-    things = [str(one[0]) if isinstance(one, list | tuple) else str(one) for one in cast("Sequence[JsonValue]", named)]
+    entries = cast("Sequence[JsonValue]", named)
+    things = [str(entry[0]) if isinstance(entry, list | tuple) else str(entry) for entry in entries]
     if evaluator == "ordered_list_matching":
         return ", ".join(things), (", ".join(reversed(things)),)
     several = evaluator == "key_items_matching" and not isinstance(cast("Sequence[JsonValue]", named or [""])[0], str)

@@ -40,15 +40,15 @@ def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Ma
     _check_providers(manifest)
     task = manifest_task(manifest)
     items = load_items(manifest, task, settings)
-    known = known_items(items, manifest.name)
+    items_with_reference = known_items(items, manifest.name)
     config = SandboxConfig(
         batch_seconds=BATCH_SECONDS,
-        answerer=SimulateAnswerer(known),
+        answerer=SimulateAnswerer(items_with_reference),
         state_dir=_made(place / SANDBOX_STATE),
     )
     with Sandbox(config) as server:
         note(f"sandbox: made-up answers, no key, every call goes to 127.0.0.1; runs are in {place}")
-        if task.uses_jury and (unknown := len(items) - len(known)):
+        if task.uses_jury and (unknown := len(items) - len(items_with_reference)):
             warn((f"{plural(unknown, 'item')} without a reference: whether an answer is right is made up too",))
         other_settings = {name: value for name in _KEPT if (value := settings.get(name)) is not None}
         yield (

@@ -1,4 +1,4 @@
-"""Where a run stands, with its tables: the document of ``status``, ``run`` and ``judge``."""
+"""State of a run, with its tables: the document of ``status``, ``run`` and ``judge``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RunResult(Document):
     reserves_expected: bool
     judges: Sequence[VerdictCounts]
     trouble: Mapping[str, str] = field(default_factory=dict)
-    """By table, what a person has to do about it."""
+    """Step that a person has to take, by table."""
 
     @classmethod
     def read(

@@ -95,10 +95,10 @@ def _lines(checked: Verification) -> Iterator[str]:
 def _advice(differences: Sequence[str]) -> Iterator[str]:
     """Say what to do about tables, and about other files, as far as some differ."""
     tables = [line for line in differences if ".parquet: " in line]
-    others = list(dict.fromkeys(line.partition(": ")[0] for line in differences if line not in tables))
+    other_files = list(dict.fromkeys(line.partition(": ")[0] for line in differences if line not in tables))
     if any(not line.endswith(_GONE) for line in tables):
         yield "move a damaged table away, and `layton-batch run` makes it again"
     if any(line.endswith(_GONE) for line in tables):
         yield "`layton-batch run` makes a table that is gone again"
-    if others:
-        yield f"put back from a copy: {first_of(others, 3)}"
+    if other_files:
+        yield f"put back from a copy: {first_of(other_files, 3)}"

@@ -1,4 +1,4 @@
-"""What a request can cost at most, before it is sent.
+"""Upper bound of a request's cost, before it is sent.
 
 Input is bounded by bytes: every tokenizer in use (byte-level BPE, SentencePiece with byte fallback) makes at most one
 token of a byte of UTF-8, and does reach that on digits and rare scripts. Ordinary English is about a quarter of it. The

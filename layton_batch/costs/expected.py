@@ -1,4 +1,4 @@
-"""What a request will probably cost, before it is sent: a guess for people. The bound is in :mod:`.estimate`.
+"""Probable cost of a request, before it is sent: a guess for people. The bound is in :mod:`.estimate`.
 
 Tokens come from earlier runs of the same model and task where there are any, else from ``priors.toml``.
 """
@@ -18,7 +18,7 @@ from layton_batch.records import ModelSpec, Usage
 from layton_batch.states import Role
 
 BYTES_PER_TOKEN = 4
-"""Of ordinary text."""
+"""Bytes of ordinary text for each token."""
 OVERHEAD = 150
 """Tokens of the chat template and the response schema."""
 

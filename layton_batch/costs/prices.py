@@ -1,4 +1,4 @@
-"""What a model's tokens cost, in a batch and outside one, on a given date, and who says so.
+"""Prices of a model's tokens, in a batch and outside one, on a given date, and their sources.
 
 ``PriceBook.price`` asks in this order: the manifest's own prices; our dated table (``prices.toml``) where an entry says
 that it supersedes; genai-prices in batch context; the rest of our table. Nothing found is None, *unknown*: never zero.
@@ -23,7 +23,7 @@ PROVIDER_IDS = {"gemini": "google", "vertex": "google", "xai": "x-ai"}
 """Our provider names where the price data says otherwise."""
 
 _MODEL_PATH = re.compile(r"^(?:publishers/google/)?models/")
-"""What Google's APIs may put before a model's id."""
+"""Path that Google's APIs may put before a model's id."""
 
 
 def bare_model(model: str) -> str:

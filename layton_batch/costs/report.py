@@ -135,7 +135,7 @@ class TotalCost:
 
 
 NOTHING = TotalCost(Decimal(0), complete=True)
-"""What no request at all costs."""
+"""Cost of no request at all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What providers say that batches cost, by their own books, beside our bill of the same answers."""
+"""Costs of batches by the providers' own books, beside our bill of the same answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is at an address on the hub or the web: streamed to disk, bounded in tries and in time."""
+"""Content at an address on the hub or the web: streamed to disk, bounded in tries and in time."""
 
 from __future__ import annotations
 

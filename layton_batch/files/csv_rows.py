@@ -115,8 +115,8 @@ def _separator(header: str, path: Path) -> str:
 
 def _has_blanks(header: str, separator: str) -> bool:
     """Tell whether a blank follows each separator between the columns' names."""
-    _, *others = _QUOTED.sub('""', header).rstrip(_BLANK).split(separator)
-    return bool(others) and all(name.startswith(" ") for name in others)
+    _, *later_names = _QUOTED.sub('""', header).rstrip(_BLANK).split(separator)
+    return bool(later_names) and all(name.startswith(" ") for name in later_names)
 
 
 def check_header(header: list[str], place: str) -> None:

@@ -14,7 +14,7 @@ from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Item
 
 PORTION_CHARACTERS = 8_000_000
-"""Of pictures, that are frozen and read together: several portions are in memory at a time."""
+"""Characters of pictures that are frozen and read together: several portions are in memory at a time."""
 
 
 def write(folder: RunFolder, items: Sequence[Item]) -> None:

@@ -1,5 +1,5 @@
-"""Where runs keep their things: the workspace (``runs/``) their state and what was bought (``runs/batches/``), and each
-run what it makes of it (``runs/<name>/``)."""
+"""Folders of runs: the workspace (``runs/``) has their state and what was bought (``runs/batches/``), and each run what
+it makes of it (``runs/<name>/``)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ VERDICTS: Columns = {
     "sample": pl.Int64,
     "n_hints": pl.Int64,
 }
-"""Of this run's answers, and of labelled answers of the gold set."""
+"""Columns of this run's answers, and of labelled answers of the gold set."""
 USAGE: Columns = {
     "custom_id": pl.String,
     "role": pl.String,
@@ -45,7 +45,7 @@ USAGE: Columns = {
     "price_source": pl.String,
     "price_date": pl.String,
 }
-"""Of what was paid for here, and of answers that another run, or another job, paid for."""
+"""Columns of what was paid for here, and of answers that another run, or another job, paid for."""
 _IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
 
 SCHEMAS: Mapping[str, Columns] = {

@@ -28,7 +28,7 @@ DERIVED = frozenset(
 )
 """Tables that are made again where they are gone."""
 PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000
-"""How much of a long table is held in memory at a time."""
+"""Most rows and characters of a table in memory at a time."""
 Row = Mapping[str, object]
 Value = TypeVar("Value")
 _FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3, "data_page_size": 8 << 20}

@@ -1,4 +1,4 @@
-"""Where a leaderboard's rows come from: runs, files of recorded predictions, per-item scores of other programs, or
+"""Sources of a leaderboard's rows: runs, files of recorded predictions, per-item scores of other programs, or
 several of these."""
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class Sources:
     later: Sequence[tuple[pl.DataFrame, pl.DataFrame]] = ()
     """Votes and labels of each round after the first, which ``votes`` and ``labels`` hold."""
     samples: dict[str, int] = field(default_factory=dict)
-    """By model, how often it was asked."""
+    """Number of samples of each model."""
     judged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=JUDGED))
     jury: frozenset[str] = frozenset()
     other_jury: bool = False
-    """Some of the labels stand beside votes of another jury than the votes on the models that are ranked."""
+    """True if some labels stand beside votes of another jury than the votes on the models that are ranked."""
     drift: Sequence[JudgeDrift] = ()
     """Drift of the runs' judges that were asked once more about labelled answers."""
     other_models: frozenset[str] = frozenset()
@@ -97,14 +97,14 @@ class Sources:
     incomplete: list[tuple[Entrant, str]] = field(default_factory=list)
     """Models that are not complete, each with its progress."""
     verdicts: list[VerdictCounts] = field(default_factory=list)
-    """How the verdicts of the runs' judges ended."""
+    """Outcomes of the verdicts of the runs' judges."""
     is_run: bool = False
     files: list[ScoreFile] = field(default_factory=list)
     """Per-item scores of other programs, not yet brought together."""
     annotated: JoinedLabels = field(default_factory=lambda: JoinedLabels({}))
     """The labels of the runs' annotators, each by name."""
     notes: list[str] = field(default_factory=list)
-    """What a reader of a board has to know of these sources and of the labels."""
+    """Facts on these sources and the labels that a reader of a board has to know."""
 
 
 def board_of(sources: Sources) -> pl.DataFrame:

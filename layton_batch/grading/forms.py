@@ -1,4 +1,4 @@
-"""Which benchmarks can be graded without a jury, and the form that each has for predictions made elsewhere."""
+"""Benchmarks that can be graded without a jury, and the form that each has for predictions made elsewhere."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_option(form: OfflineForm, option: str) -> None:
     if option in form.options:
         return
     forms = {name: form_of(name, None, GradingOptions()) for name in FORMS.names()}
-    words = {name: known.options[option] for name, known in forms.items() if option in known.options}
+    words = {name: known_form.options[option] for name, known_form in forms.items() if option in known_form.options}
     raise ManifestError(f"grade: {option} is for {' and '.join(words)}{''.join(dict.fromkeys(words.values()))}")
 
 

@@ -18,8 +18,8 @@ class GradedModel:
     """A model's marks. ``frame``: its graded predictions, None for totals without replies and the mean of several
     rounds. ``document``: its report, if a benchmark makes one.
 
-    ``outcomes``, by item: only where there will be a board. ``asked``: by item, a value that differs if the questions
-    do; empty where all models are graded by one file. ``twice``: an item with several predictions.
+    ``outcomes``, by item: only where there will be a board. ``questions``: by item, a value that differs if the
+    questions do; empty where all models are graded by one file. ``twice``: an item with several predictions.
     ``unanswered``: ids in the file of items that have no prediction. ``notes``: how predictions were read.
     """
 
@@ -29,7 +29,7 @@ class GradedModel:
     frame: pl.DataFrame | None = None
     document: Mapping[str, JsonValue] | None = None
     outcomes: dict[str, ItemOutcome] = field(default_factory=dict)
-    asked: dict[str, object] = field(default_factory=dict)
+    questions: dict[str, object] = field(default_factory=dict)
     twice: str | None = None
     n_rows: int = 0
     n_hints: int = 0
@@ -95,8 +95,8 @@ def _take(model: GradedModel, file: ScoreFile, metric: str, *, prefix: str, larg
                 "marks once, or another name to one of the files (NAME=FILE)"
             )
         model.outcomes[name] = _scaled(outcome, scale, f"{file.where}, item {item!r}, metric {metric!r}")
-        if item in file.asked:
-            model.asked[name] = file.asked[item]
+        if item in file.questions:
+            model.questions[name] = file.questions[item]
 
 
 def _scaled(outcome: ItemOutcome, scale: float, place: str) -> ItemOutcome:

@@ -61,7 +61,9 @@ def grade(
         model.outcomes = {name: ItemOutcome(*outcome) for name, outcome in zip(names, outcomes, strict=True)}
         if items is None or submission.items is not None:
             questions = zip(names, frame["asked"], strict=True)
-            model.asked = {name: tuple(question.split(":", 1)) for name, question in questions if question is not None}
+            model.questions = {
+                name: tuple(question.split(":", 1)) for name, question in questions if question is not None
+            }
     return model
 
 
@@ -189,7 +191,7 @@ def _check_same(models: Sequence[GradedModel]) -> None:
     """Ids are not enough: data sets of several versions number different questions alike."""
     first: dict[str, tuple[GradedModel, object]] = {}
     for model in models:
-        for item, question in model.asked.items():
+        for item, question in model.questions.items():
             first_model, other = first.setdefault(item, (model, question))
             if _kind(other) == _kind(question) and other != question:
                 raise DataError(

@@ -1,4 +1,4 @@
-"""What ``--predictions`` may name: a file, ``NAME=FILE``, a folder of files, a benchmark's own folder, or a run."""
+"""Values of ``--predictions``: a file, ``NAME=FILE``, a folder of files, a benchmark's own folder, or a run."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _add_mark(file: ScoreFile, row: Object, place: str, metrics: Mapping[str, _M
         )
     if metric.lower_is_better:
         file.lower_is_better.add(metric.name)
-    file.asked[item] = _asked(row, place)
+    file.questions[item] = _asked(row, place)
 
 
 def _asked(row: Object, place: str) -> tuple[str, int]:

@@ -108,7 +108,7 @@ def _scored(path: Path, about: Object, samples: Samples) -> ScoreFile:
         if (item, epoch) in seen:
             raise DataError(f"{place}: sample {item!r} (epoch {epoch}) is there twice")
         seen.add((item, epoch))
-        file.asked[item] = ("target", fingerprint(sample.get("target")))
+        file.questions[item] = ("target", fingerprint(sample.get("target")))
         for name, mark in _marks(sample, place):
             marks.setdefault(name, defaultdict(list))[item].append(mark)
     _fill(file, marks, [item for item, _ in seen])

@@ -53,7 +53,7 @@ def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
     for answer in sheet_answers(run):
         answers[answer.item_id].append(answer)
     texts_by_label = {
-        replace(label, said=None, item_digest=None, model_id=None): label.said
+        replace(label, prediction_text=None, item_digest=None, model_id=None): label.prediction_text
         for label in run.load_labels().annotations
     }
 
@@ -69,7 +69,10 @@ def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
         meant = by_name or [answer for answer in fits if ids.get(answer.model) == label.model]
         return (meant[0].answer, meant[0].justification) if len(meant) == 1 else None
 
-    return [label if label.said is not None else replace(label, said=text_of(label)) for label in labels]
+    return [
+        label if label.prediction_text is not None else replace(label, prediction_text=text_of(label))
+        for label in labels
+    ]
 
 
 def _labels(run: Run, path: Path, settings: Settings) -> LabelTableResult:

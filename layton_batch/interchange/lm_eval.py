@@ -65,7 +65,7 @@ def _add(file: ScoreFile, row: Object, place: str, *, several: bool) -> None:
         mark = number_of(row.get(name))
         outcome = ItemOutcome(mark, str(PredictionKind.ANSWERED), None)
         file.add(f"{name},{row.get('filter', 'none')}" if several else name, str(number), outcome, place)
-    file.asked[str(number)] = _asked(row)
+    file.questions[str(number)] = _asked(row)
 
 
 def _metrics(row: Object) -> list[str]:

@@ -34,7 +34,7 @@ IMPORTED = "imported"
 
 _JSON_STARTS = ("{", "```")
 Answers = Mapping[str, Response]
-"""By item: the reply, or that there was none. Its ``custom_id`` is empty."""
+"""Reply, or the record that there was none, by item. Its ``custom_id`` is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ def _other_order(row: Row, payload: Mapping[str, JsonValue]) -> str | None:
     if isinstance(shown, list) and isinstance(own, list):
         pairs = zip(ascii_uppercase, (str(option).strip() for option in shown), map(str, own), strict=False)
         return next(
-            (f"{letter} is {here!r} here and {there!r} there" for letter, here, there in pairs if here != there), None
+            (f"{letter} is {given!r} here and {ours!r} there" for letter, given, ours in pairs if given != ours), None
         )
     if isinstance(gold, str) and len(gold.strip()) == 1 and gold.strip().upper() != payload.get("gold"):
         return f"the right letter is {gold.strip().upper()} here and {payload.get('gold')} there"

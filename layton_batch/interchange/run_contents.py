@@ -1,4 +1,4 @@
-"""What a finished part of a run holds, put together for those who write it down elsewhere."""
+"""Contents of a finished part of a run, put together for those who write it down elsewhere."""
 
 from __future__ import annotations
 

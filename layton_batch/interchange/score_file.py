@@ -1,4 +1,4 @@
-"""What every form gives: the marks of one model on the items of one evaluation, by metric; and reading it safely."""
+"""Content of every form: the marks of one model on the items of one evaluation, by metric; and reading it safely."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class ItemOutcome:
 @dataclass(slots=True)
 class ScoreFile:
     """One model's marks on one evaluation. ``metrics``: by metric and item; the first is the one the file itself puts
-    first. ``sample``: which of the model's answers to an item. ``asked``: by item, something that differs where the
-    questions do, under the name of what it was made from.
+    first. ``sample``: which of the model's answers to an item. ``questions``: by item, something that differs where
+    the questions do, under the name of what it was made from.
     ``largest``: by metric, the highest mark there can be, where the file says so. ``lower_is_better``: metrics."""
 
     where: str
@@ -45,7 +45,7 @@ class ScoreFile:
     n_hints: int = 0
     sample: int = 1
     metrics: dict[str, dict[str, ItemOutcome]] = field(default_factory=dict)
-    asked: dict[str, tuple[str, int]] = field(default_factory=dict)
+    questions: dict[str, tuple[str, int]] = field(default_factory=dict)
     largest: dict[str, float] = field(default_factory=dict)
     lower_is_better: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)

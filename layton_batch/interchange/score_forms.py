@@ -1,4 +1,4 @@
-"""Which form a file has, and what several files give a board: models, one metric, and what a reader has to know."""
+"""Form of a file, and what several files give a board: models, one metric, and what a reader has to know."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is asked for: the form of a manifest, its checks, what is wrong with it, who sits on a jury."""
+"""Manifests: the form of a manifest, its checks, what is wrong with it, who sits on a jury."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).parents[1]
 _SHIPPED = (_PACKAGE / "manifests", _PACKAGE.parent / "manifests")
-"""Where the manifests that come with the package are: in a wheel, in a checkout."""
+"""Folders of the manifests that come with the package: in a wheel, in a checkout."""
 DEFAULT_PANEL = "panel.toml"
 """The paper's panel, one of the shipped files."""
 MOST_LOGO_BYTES = 100_000

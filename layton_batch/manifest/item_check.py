@@ -1,4 +1,4 @@
-"""What is wrong with a file of items, found before anybody pays for asking them."""
+"""Faults in a file of items, found before anybody pays for asking them."""
 
 from __future__ import annotations
 

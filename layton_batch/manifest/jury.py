@@ -1,4 +1,4 @@
-"""Who judges whom, and what a metric counts of a verdict."""
+"""Judges of each model, and what a metric counts of a verdict."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ from layton_batch.settings import Settings
 
 _FROZEN_FORMAT = 1
 _IDENTITY_FIELDS = {"name", "task", "items", "models"}
-"""What determines the requests, beside jury and prompts. Budget, scoring, gold, policy and prices may change, and of
-the limits those that do not say how large a batch file is. A model's window says how long a batch may take, not what is
-asked."""
+"""Fields that determine the requests, beside jury and prompts. Budget, scoring, gold, policy and prices may change, and
+of the limits those that do not say how large a batch file is. A model's window says how long a batch may take, not what
+is asked."""
 _NOT_ASKED = {"window"}
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the models that a manifest names, by what ``models.toml`` knows of them on a day.
+"""Faults in the models that a manifest names, by what ``models.toml`` knows of them on a day.
 
 A refusal is of what is sure to fail, and says how to overrule the table: at another address than the provider's own,
 which may serve anything, it is a warning. A model that the table does not have is one as well, once for the manifest
@@ -24,7 +24,7 @@ from layton_batch.states import Role
 NOTICE_DAYS = 60
 """Before a model's end: from then on it is told."""
 OLD_DAYS = 60
-"""What was looked up longer ago than this may not hold any more."""
+"""Age in days from which a looked-up fact may not hold any more."""
 
 
 @dataclass(frozen=True, slots=True)

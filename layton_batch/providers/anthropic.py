@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import httpx2
 
 VERSION = "2026-10-21"
-"""Of the API, whatever the SDK would send: it is this one whose refusals stand in ``models.toml``."""
+"""Version of the API, whatever the SDK would send: its refusals stand in ``models.toml``."""
 
 _BATCHES = "/v1/messages/batches"
 _KINDS = ("processing", "succeeded", "errored", "canceled", "expired")
@@ -116,7 +116,7 @@ class Anthropic:
         ours: set[str] | None = None
         matches = []
         for batch, headers in submission.listed(partial(self._listed, submission)):
-            if text(batch, "id") in submission.known:
+            if text(batch, "id") in submission.known_ids:
                 continue
             seen, created_at = frozenset[str](), moment(batch, "created_at")
             since = http_rules.intended_at(submission, headers)

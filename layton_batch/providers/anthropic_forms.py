@@ -13,7 +13,7 @@ from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 DEFAULT_MAX_TOKENS, TOKENS_BEYOND_THINKING = model_table.STATED_LIMITS["anthropic"]
 LEAST_BUDGET = 1_024
 BYTES_PER_TOKEN = 4
-"""Of instructions in English: how long a text is in tokens, roughly."""
+"""Bytes of instructions in English for each token, roughly."""
 EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
 
 _STOPS = {

@@ -49,7 +49,7 @@ _RPC = {
 _RPC_CANCELLED = 1
 
 _OWN_CODES = frozenset({"404", "NOT_FOUND"})
-"""What the API's own 404 holds; another comes from who knows no such path."""
+"""Codes of the API's own 404; another comes from who knows no such path."""
 _OF_A_METHOD = re.compile(r"\bfor API version\b|\b(unknown|no such) method\b|\bmethod not found\b", re.IGNORECASE)
 _UNKNOWN_NAME = re.compile(r"\bUnknown name\b", re.IGNORECASE)
 

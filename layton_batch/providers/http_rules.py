@@ -13,7 +13,7 @@ from layton_batch.errors import ProviderReplyError
 from layton_batch.records import Submission
 
 _CREATE = "/batches"
-"""Where the path of the paid call ends, in every OpenAI-shaped API."""
+"""End of the path of the paid call, in every OpenAI-shaped API."""
 
 _Page = TypeVar("_Page")
 
@@ -48,7 +48,7 @@ HOOKS: Mapping[str, list[Callable[[Any], None]]] = {"response": [not_redirected]
 # says how far apart the two are.
 
 APART = 86_400.0
-"""How far apart times may be that our clock and another told, and be the same: where nothing but the time tells whose a
+"""Most seconds between times of our clock and another that may be the same: where nothing but the time tells whose a
 batch is, one within it is not ruled out."""
 
 
@@ -119,7 +119,7 @@ def check_range(provider: str, start: int, status: int, reply: Mapping[str, str]
 # ---- a list of several pages
 
 MAX_PAGES = 1_000
-"""Of one list: beyond that it is taken for one that never ends."""
+"""Most pages of one list: beyond that it is taken for one that never ends."""
 
 
 def turned(

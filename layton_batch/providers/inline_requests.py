@@ -12,7 +12,7 @@ HEAD, _TAIL = b'{"requests":[', b"]}"
 _CHUNK = 1 << 20
 
 CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([A-Za-z0-9_-]{1,64})"')
-"""Of a line of a batch or result file. Cannot match inside a text there, where quotes are escaped."""
+"""Custom id of a line of a batch or result file. Cannot match inside a text there, where quotes are escaped."""
 
 
 def body(path: Path, head: bytes = HEAD) -> Iterator[bytes]:

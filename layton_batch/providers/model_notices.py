@@ -1,4 +1,4 @@
-"""What providers reply when they are asked about a model, as a :class:`ModelNotice`. No network.
+"""Replies of providers that are asked about a model, as a :class:`ModelNotice`. No network.
 
 Sources: the types of the official SDKs. A day that cannot be read counts as none: it would only be told, never obeyed.
 """

@@ -1,4 +1,4 @@
-"""What the dialects with OpenAI-shaped files and batches share: upload, create, find, poll, download, cancel.
+"""Calls that the dialects with OpenAI-shaped files and batches share: upload, create, find, poll, download, cancel.
 
 A dialect adds its client, its limits and how it turns pages. The SDKs of OpenAI, Groq and Together have the same
 resources under the same names, so one text serves them; each is imported by its own dialect only.

@@ -333,20 +333,20 @@ def errored(custom_id: str, status: int | None, error: JsonValue) -> Response:
         word = NO_REPLY
     numeric = int(word) if word and word.isascii() and word.isdigit() else None
     status = status if status is not None else numeric
-    told = clean(_in_words(message), 500) if message else None
+    error_message = clean(_in_words(message), 500) if message else None
     error_class = class_of_status(status) or class_of_code(word or "")
     if word in (None, *_WITHOUT_MEANING) and not status:
-        error_class = class_of_text(told or "")
+        error_class = class_of_text(error_message or "")
     if outcome is not None:
         error_class = ErrorClass.NOT_EXECUTED
-    elif concerns_account(status, word, told):
+    elif concerns_account(status, word, error_message):
         error_class = ErrorClass.ACCOUNT
     return Response(
         custom_id=custom_id,
         outcome=outcome or RequestOutcome.ERRORED,
         error_class=error_class,
         error_code=word or (str(status) if status else None),
-        error_message=told,
+        error_message=error_message,
     )
 
 

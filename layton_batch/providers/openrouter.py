@@ -44,7 +44,7 @@ BATCH_PRICED = ":batch"
 """The end of the catalogue's second entry of a model that runs as batches."""
 
 _HEAD_BYTES = 1 << 20
-"""Of a batch's results, whose custom_ids tell whose it is."""
+"""Bytes at the head of a batch's results, whose custom_ids tell whose it is."""
 _OF_THE_BATCH = ("provider", "models", "route", "plugins", "modalities", "audio", "image_config")
 """Parameters of single calls that a row of a batch must not have."""
 
@@ -140,7 +140,7 @@ class OpenRouter(FileBatches):
             since = http_rules.intended_at(submission, headers)
             created_at, total = moment(batch, "created_at"), count(at(batch, "request_counts"), "total")
             named, status = text(batch, "id") or "", text(batch, "status") or ""
-            if named in submission.known:
+            if named in submission.known_ids:
                 continue
             of_our_size, seen = total in (0, submission.requests), frozenset[str]()
             means = self.status_map.get(status)

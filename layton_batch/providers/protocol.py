@@ -64,17 +64,17 @@ class Limits:
     max_bytes: int
     max_line_bytes: int
     window_seconds: float = 86_400.0
-    """How long the provider may take before it gives up; a batch much older than this is past its deadline."""
+    """Time after which the provider gives up; a batch much older than this is past its deadline."""
     poll_seconds: float = 30.0
     max_concurrent_batches: int | None = None
     max_creates_per_hour: int | None = None
     max_enqueued_tokens: int | None = None
-    """Of a model, over all batches that have not ended; by account tier, so unset unless a deployment sets it."""
+    """Tokens of a model in all batches that have not ended; by account tier, so unset unless a deployment sets it."""
     retention_seconds: float = 29 * 86_400.0
     pictures: PictureLimits | None = None
     """None: not known."""
     calls_at_once: int = 8
-    """How many of our calls it is given at a time; each has a connection of its own."""
+    """Most of our calls that it is given at a time; each has a connection of its own."""
 
 
 NO_REASON = "the provider gave no reason"
@@ -83,7 +83,7 @@ NO_REPLY = "0"
 """The error code of a row that says of its request only that it never got a reply: its HTTP status is 0."""
 
 USUAL_WINDOW = "24h"
-"""How long a batch is given where its model's manifest does not say."""
+"""Window of a batch whose model's manifest does not say it."""
 
 
 def seconds_of(window: str) -> float:

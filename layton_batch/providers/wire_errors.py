@@ -356,7 +356,7 @@ def well_formed(value: JsonValue) -> JsonValue:
 
 
 _NO_ROOM = re.compile(r"\brate[ _-]?limit|\btoo many requests\b(?! (in|per|for) )", re.IGNORECASE)
-"""What a provider says, also as the words of status 429, that takes no more for now."""
+"""Words of a provider that takes no more for now, also as those of status 429."""
 _OVER_A_LIMIT = re.compile(
     r"\b(too (large|many|big)|exceeds?|more than)\b.{0,80}\b(requests?|lines?|rows?|bytes|MB|file size)\b",
     re.IGNORECASE,

@@ -75,8 +75,8 @@ class Xai(FileBatches):
     def create(self, submission: Submission) -> str:
         body = {"name": _name(submission), "input_file_id": self._input_ref(submission)}
         with self._wire(f"create batch {submission.batch_id}", paid=True):
-            made, _ = self._call("POST", "/batches", f"the reply to the creation of batch {submission.batch_id}", body)
-            batch_id = text(made, "batch_id")
+            reply, _ = self._call("POST", "/batches", f"the reply to the creation of batch {submission.batch_id}", body)
+            batch_id = text(reply, "batch_id")
             if batch_id is None:
                 raise ProviderReplyError("xai: the reply to a create names no batch")
             return batch_id

@@ -10,7 +10,7 @@ class Document:
 
     __slots__ = ()
     FORMATS: ClassVar[tuple[str, ...]] = ("table", "json")
-    """Those that the document can be printed in; ``table`` is for a terminal."""
+    """Forms that the document can be printed in; ``table`` is for a terminal."""
 
     def show(self) -> None:
         """Print the document for a person."""

@@ -1,4 +1,4 @@
-"""What is wrong with a file of items."""
+"""Faults in a file of items."""
 
 from __future__ import annotations
 

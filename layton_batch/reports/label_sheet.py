@@ -199,7 +199,7 @@ def _label(row: Row, answer: LabelTableAnswer, marks: Sequence[bool | None], ann
     both = None if None in marks else all(marks)
     return Annotation(
         answer.item_id, answer.model, marks[0], marks[1], both, answer.provider, answer.n_hints, annotator,
-        said=(answer.answer, answer.justification), note=_text(row, NOTE).strip()[:_LONGEST_NOTE],
+        prediction_text=(answer.answer, answer.justification), note=_text(row, NOTE).strip()[:_LONGEST_NOTE],
     )  # fmt: skip
 
 

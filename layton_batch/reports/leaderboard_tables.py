@@ -311,7 +311,7 @@ _CELLS: Mapping[str, Callable[[Row], JsonValue]] = {
     "share": lambda row: number_text(row["jury_vote"]),
     "needed": lambda row: row["labels_needed"],
 }
-"""What stands under a heading of the table; the others are counts."""
+"""Cells under a heading of the table; the others are counts."""
 
 
 # ---- files ---------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ SHOWN_BATCHES = 12
 
 
 Words = Mapping[str, Sequence[tuple[str, int]]]
-"""By job: what its provider said of requests that failed, and of how many."""
+"""Reasons that a provider gave for failed requests, and for how many, by job."""
 
 
 def status_json(
@@ -376,8 +376,8 @@ def _steps_after_end(status: Status, run: str) -> Iterator[str]:
         yield from _corrections(status)
         if missing := missing_in_files(status):
             yield f"{missing}."
-        if others := sum(job.unanswered - _refused(job) for job in provider_jobs(status)):
-            requests = plural(others, "request")
+        if unanswered := sum(job.unanswered - _refused(job) for job in provider_jobs(status)):
+            requests = plural(unanswered, "request")
             yield f"{requests} without an answer: `layton-batch retry {run}` gives them one more attempt."
     elif any(job.role == Role.PREDICT for job in status.jobs):
         yield f"Done. See `layton-batch leaderboard {run}`, or open site/index.html in the run's folder."

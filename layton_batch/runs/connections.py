@@ -41,7 +41,7 @@ def connect_within(manifest: Manifest, name: str, access: Access | None) -> Prov
 
 
 SANDBOX_KEY = "sandbox-key-"
-"""How keys of a sandbox begin. Stated here too, because importing the sandbox loads its server."""
+"""Beginning of a sandbox's keys. Stated here too, because importing the sandbox loads its server."""
 
 
 def account_digest(settings: Settings, provider: str, salt: str) -> str | None:

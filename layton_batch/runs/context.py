@@ -100,15 +100,15 @@ class Run:
     load_labels: Callable[[], Labels]
     pacing: Pacing = field(default_factory=Pacing)
     engine: Executor = field(default_factory=CallingThread)
-    """What makes the tables of jobs."""
+    """Executor that makes the tables of jobs."""
     asked: str | None = None
-    """What this process's revision of the manifest asks, a digest; None: it keeps to what the store's jobs ask."""
+    """Digest of what this process's revision of the manifest asks; None: it keeps to what the store's jobs ask."""
     remaking: bool = False
     """A damaged table was removed in this tick, or the worker that made it ended: the next tick makes it."""
     _removed: set[Path] = field(default_factory=set)
     stopping: Event = field(default_factory=Event)
     trouble: dict[str, str] = field(default_factory=dict)
-    """By job, or by what is made of all of them: why this process leaves it as it is; a person has to see to it."""
+    """Reason, by job or by what is made of all of them, why this process leaves it; a person has to see to it."""
     repriced: bool = False
     """This process did what a change of prices asks for, as far as the tables could be read."""
     prompt_cache: PromptCache = field(default_factory=PromptCache)

@@ -1,4 +1,4 @@
-"""What a job asks by. Display names, order, families, budgets and paths are no part of it; neither are items: a job
+"""Identity of a job. Display names, order, families, budgets and paths are no part of it; neither are items: a job
 grows by requests, and what each of those asks is its fingerprint (``runs/requests.py``)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which of a run's jobs have their answers from a file: they are in the store, and in no manifest."""
+"""Jobs of a run that have their answers from a file: they are in the store, and in no manifest."""
 
 from __future__ import annotations
 

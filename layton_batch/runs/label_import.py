@@ -189,7 +189,7 @@ class _KnownAnswers:
 
     def lacks(self, label: Annotation) -> bool:
         """Return whether the run cannot have the labelled answer."""
-        is_other_model = label.said is None and not self.models & {label.model, label.also}
+        is_other_model = label.prediction_text is None and not self.models & {label.model, label.also}
         return label.item_id not in self.items or is_other_model
 
     def reason(self, label: Annotation) -> str:

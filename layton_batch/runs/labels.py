@@ -166,7 +166,7 @@ class LogReader:
 
     folder: RunFolder
     _at: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    """How far each file was read, in bytes and in lines."""
+    """Bytes and lines that were read of each file."""
     _actions: dict[str, list[LabelAction]] = field(default_factory=dict)
     _damaged: dict[Path, int] = field(default_factory=dict)
     _foreign: list[str] = field(default_factory=list)

@@ -130,7 +130,9 @@ def _opened(inputs: _Inputs, request_digest: str | None) -> Iterator[Run]:
         check_files(store, folder)
         stack.enter_context(recording(store, folder))
         if request_digest is not None:
-            store.note_revision(manifest.frozen_json(), clock.now(), prices=frozen_prices, asked=request_digest)
+            store.note_revision(
+                manifest.frozen_json(), clock.now(), prices=frozen_prices, request_digest=request_digest
+            )
             atomic.write_text(
                 folder.manifest,
                 run_json(

@@ -1,4 +1,4 @@
-"""How many tokens earlier answers of the workspace needed for a request of the same model and task."""
+"""Tokens that earlier answers of the workspace needed for a request of the same model and task."""
 
 from __future__ import annotations
 

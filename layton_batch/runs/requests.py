@@ -270,9 +270,9 @@ class RequestPlanner:
         keys = ((request.item_id, fingerprint) for fingerprint in (*self.answers.all_prints(request.digest), None))
         if (same := next((custom_ids[key] for key in keys if key in custom_ids), None)) is not None:
             return same
-        kept = self._kept.get((request.item_id, request.without_limit))
-        has_room = kept is not None and not kept.lacks_room(request.spec.max_output_tokens)
-        return kept.custom_id if kept is not None and has_room else None
+        earlier_request = self._kept.get((request.item_id, request.without_limit))
+        has_room = earlier_request is not None and not earlier_request.lacks_room(request.spec.max_output_tokens)
+        return earlier_request.custom_id if earlier_request is not None and has_room else None
 
     @cached_property
     def _kept(self) -> Mapping[tuple[str, bytes | None], KnownRequest]:

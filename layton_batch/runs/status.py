@@ -102,7 +102,7 @@ class RunState(StrEnum):
 
 
 PLACES = ("planned", "uploaded", "at_provider", "ended", "lost")
-"""Where a batch without outcomes is: its file not sent yet, the file at the provider, the batch at the provider, over
+"""Places of a batch without outcomes: its file not sent yet, the file at the provider, the batch at the provider, over
 and not collected, nobody knows where."""
 
 
@@ -147,9 +147,9 @@ class Status:
     jobs: tuple[JobStatus, ...]
     batches: tuple[Batch, ...]
     unknown_cost_usd: Decimal = Decimal(0)
-    """What requests may have cost at most, beside what is spent, whose cost nobody can tell."""
+    """Upper bound, beside what is spent, of the requests whose cost nobody can tell."""
     expected_ends: Mapping[str, float] = field(default_factory=dict)
-    """By batch at a provider: when it ends, if it takes as long as half of those before it; epoch seconds."""
+    """End of each batch at a provider, if it takes as long as half of those before it; epoch seconds."""
     to_come: int = 0
     """Requests of jobs that are not planned yet: a verdict of each judge on each answer."""
     troubles: tuple[ProviderTrouble, ...] = ()

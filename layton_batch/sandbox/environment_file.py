@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 KEY = "sandbox-key-"
-"""How every key begins that a sandbox gives out; nobody else's does."""
+"""Beginning of every key that a sandbox gives out, and of no other."""
 
 
 def check_replaceable(path: Path) -> None:

@@ -39,7 +39,7 @@ WORDS = {
 }
 """Words that people and spreadsheets write for true and false."""
 _SOURCE_FILE = re.compile(r"[^_]+_(?P<provider>[^_]+)_(?P<model>[^_]+)_.*hints_(?P<hints>\d+)(?P<rest>.*)")
-"""How layton-eval's annotation files name where a prediction is: their tools take the model's name out of it."""
+"""Name of a prediction's file in layton-eval's annotation files: their tools take the model's name out of it."""
 
 Prediction = tuple[Entrant, str]
 _PLACE = (*ENTRANT, "item_id")
@@ -47,8 +47,8 @@ _PLACE = (*ENTRANT, "item_id")
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """Label of one person for one prediction. None: the row has no value; ``said``: the prediction's answer and
-    justification.
+    """Label of one person for one prediction. None: the row has no value; ``prediction_text``: the prediction's answer
+    and justification.
 
     ``source_file``: the file from which layton-eval's tools read the prediction. ``adjudicated``: the label overrides
     the majority of the annotators. ``item_digest``: digest of what the person saw of the item; the label belongs to
@@ -65,7 +65,7 @@ class Annotation:
     n_hints: int | None = None
     annotator: str = ""
     time: str | None = None
-    said: tuple[str, str | None] | None = None
+    prediction_text: tuple[str, str | None] | None = None
     source_file: str | None = None
     note: str = ""
     adjudicated: bool = False
@@ -77,7 +77,7 @@ class Annotation:
     @property
     def about(self) -> tuple[object, ...]:
         """Return the annotator and the prediction. A later annotation with the same pair replaces an earlier one."""
-        where = self.item_id, self.model, self.provider, self.n_hints, self.said, self.source_file
+        where = self.item_id, self.model, self.provider, self.n_hints, self.prediction_text, self.source_file
         return (self.who, *where)
 
     @property
@@ -162,7 +162,7 @@ def parse_annotation(row: Row, location: RowLocation) -> Annotation:
         n_hints=int(named["hints"]) if hints is None and named else hints,
         annotator=_optional_text(row, ("annotator",), location) or "",
         time=_time(row, location),
-        said=None if text is None else (text, _optional_text(row, ("justification",), location)),
+        prediction_text=None if text is None else (text, _optional_text(row, ("justification",), location)),
         source_file=source_file,
         note=next((note for name in _NOTE if isinstance(note := row.get(name), str) and note.strip()), ""),
         adjudicated=_truth(row, ("adjudicated",), location) is True,
@@ -190,8 +190,8 @@ def annotation_row(annotation: Annotation) -> dict[str, object]:
         "item_digest": annotation.item_digest,
         "model_id": annotation.model_id,
     }
-    if annotation.said is not None:
-        row |= {"answer": annotation.said[0], "justification": annotation.said[1]}
+    if annotation.prediction_text is not None:
+        row |= {"answer": annotation.prediction_text[0], "justification": annotation.prediction_text[1]}
     return {name: value for name, value in row.items() if value is not None}
 
 
@@ -352,7 +352,7 @@ class _Index:
 
     def entrant_of(self, annotation: Annotation) -> tuple[Entrant | None, str]:
         """Return the entrant of the annotated prediction, or None and the reason."""
-        content = None if annotation.said is None else content_key(*annotation.said)
+        content = None if annotation.prediction_text is None else content_key(*annotation.prediction_text)
         meant = [
             candidate for candidate in self._meant(annotation) if (candidate, annotation.item_id) in self._contents
         ]

@@ -1,4 +1,4 @@
-"""How far the people who label agree with each other."""
+"""Agreement of the people who label with each other."""
 
 from __future__ import annotations
 

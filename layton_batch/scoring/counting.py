@@ -1,4 +1,4 @@
-"""How votes and labels are counted: from frames of named models and items to the arrays of ``stats``."""
+"""Counts of votes and labels: from frames of named models and items to the arrays of ``stats``."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ VERDICT = {
     "justification_correct": "is_justification_correct_",
     "both_correct": "both_correct_",
 }
-"""What a judge's column begins with, by metric; the judge's name follows."""
+"""Beginning of a judge's column, by metric; the judge's name follows."""
 HUMAN = {metric: f"human_{metric}" for metric in VERDICT}
 """The column of people's word, by metric."""
 GOLD: Mapping[str, pl.DataType] = {

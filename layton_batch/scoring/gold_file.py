@@ -63,7 +63,7 @@ _KINDS = {
     "n_hints": "a whole number",
     "sample": f"a whole number from 1 to {_SAMPLES:,}",
 }
-"""What the values of columns are, in words; of judges' and people's columns a decision, of the others text or null."""
+"""Values of columns, in words; of judges' and people's columns a decision, of the others text or null."""
 _Values = tuple[Any, ...]
 """The values of a row: those of ``_FIELDS``, then of :attr:`_GoldForm.decisions`, then of :attr:`_GoldForm.of_jury`."""
 

@@ -1,4 +1,4 @@
-"""How a board changed: a dated snapshot for each time that a run was over with another board, and what differs.
+"""Changes of a board: a dated snapshot for each time that a run was over with another board, and what differs.
 
 Snapshots are kept in the run's ``history/``, a JSON file each, so that a board that is refreshed for years keeps them.
 """

@@ -1,4 +1,4 @@
-"""How good the judges are: each against people, the jury as a whole, what it gets wrong, and to whom it is lenient.
+"""Quality of the judges: each against people, the jury as a whole, what it gets wrong, and to whom it is lenient.
 
 Fractions throughout; leniency is verdict minus label, so +0.02 is two points too kind.
 """

@@ -1,4 +1,4 @@
-"""What there is to say of judges, in sections of tables and sentences: a terminal and a page show the same."""
+"""Findings on judges, in sections of tables and sentences: a terminal and a page show the same."""
 
 from __future__ import annotations
 
@@ -221,10 +221,10 @@ def mistakes_told(diagnosis: Diagnosis) -> Section:
     )  # fmt: skip
     table = _table(("item", "model", "vote", "human label", "wrong judges"), rows)
     compared = any(vote.total and vote.labels for vote in diagnosis.bins)
-    told = (
+    sentence = (
         "nothing: every majority agrees with the human label" if compared else "no answer has a vote and a human label"
     )
-    return Section("mistakes", "What the jury gets wrong", (table if rows else JudgeNote(told),))
+    return Section("mistakes", "What the jury gets wrong", (table if rows else JudgeNote(sentence),))
 
 
 def annotators_told(agreement: AnnotatorAgreement | None) -> list[Section]:

@@ -1,4 +1,4 @@
-"""What a gold set records of the judges whose votes it holds: optional columns, the same in every row.
+"""Records in a gold set of the judges whose votes it holds: optional columns, the same in every row.
 
 ``judge_provider_<judge>``, ``judge_model_<judge>`` (the provider's id of the model), ``judge_settings_<judge>`` (a JSON
 object) and ``judge_prompt_sha256_<judge>``. Published sets have none of these; what is not there is unknown.

@@ -17,7 +17,7 @@ from layton_batch.stats.joint import DRAWS, GradeScores, large_strata, mark_draw
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 
 STREAM = 0
-"""What joint draws start from: ranges that moved with a seed would say more about the seed than about the models."""
+"""Seed of joint draws: ranges that moved with a seed would say more about the seed than about the models."""
 
 
 class VotePosterior:

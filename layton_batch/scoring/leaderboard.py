@@ -52,13 +52,13 @@ FLAGS = {
     BORROWED_ONLY: "None of this row's own answers has a label; all labels are borrowed.",
     OTHER_HINTS: "Some of the borrowed labels are other hints': on this model's answers at another hint level.",
 }
-"""What a row's ``flags`` mean, by name, in a sentence each."""
+"""Meaning of a row's ``flags``, by name, in a sentence each."""
 
 
 NEW_ITEMS, THIS_SET = "new items", "this set"
 """Targets of a row: new items of the same kind as these, or exactly these."""
 PREFIX = {NEW_ITEMS: NEW, THIS_SET: SET}
-"""What the columns begin with that hold a target's estimate."""
+"""Beginning of the columns that hold a target's estimate."""
 
 
 def leaderboard(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""How a board is scored."""
+"""Rules of scoring."""
 
 from __future__ import annotations
 

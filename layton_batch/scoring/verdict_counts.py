@@ -1,4 +1,4 @@
-"""How the requests to each judge ended: one whose replies cannot be read has no say, and that must be seen."""
+"""Outcomes of requests by judge: a judge whose replies cannot be read has no say, and that must be seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an item has besides its question: options to choose from, a grid to fill in, a rule, what it is worth."""
+"""Parts of an item besides its question: options to choose from, a grid to fill in, a rule, what it is worth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often items were right, by category, picarats and model: what charts show of items."""
+"""Rates of right items, by category, picarats and model: what charts show of items."""
 
 from __future__ import annotations
 

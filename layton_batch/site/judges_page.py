@@ -21,7 +21,7 @@ from layton_batch.site.pages import more_assets, sentence, short_line, write
 from layton_batch.text import Table
 
 MOST_ROWS = 500
-"""Of a table that a page shows."""
+"""Most rows of a table that a page shows."""
 _WHY = {
     "judges": "Accuracy is the share of labelled answers on which the judge says what a person says. Kappa is the same "
     "beyond chance: 0 is no better than chance, 1 is full agreement.",
@@ -46,9 +46,9 @@ def write_judges_page(
     if record is not None:
         links = {item.item_id: f"items/{item.name}" for item in items}
         judges = [finding.judge for finding in record.diagnosis.judges]
-        told = [*verdicts_told(record.verdicts), *diagnosis_told(record.diagnosis), mistakes_told(record.diagnosis),
-                *annotators_told(record.annotators)]  # fmt: skip
-        sections = [_section(section, links, judges) for section in told]
+        findings = [*verdicts_told(record.verdicts), *diagnosis_told(record.diagnosis), mistakes_told(record.diagnosis),
+                    *annotators_told(record.annotators)]  # fmt: skip
+        sections = [_section(section, links, judges) for section in findings]
     write(building / "judges.html", "judges.html", **about, **more_assets(), sections=sections)
 
 

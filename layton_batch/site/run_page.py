@@ -1,4 +1,4 @@
-"""How the run went: requests by outcome, batches in time, and what a person should know."""
+"""Page of the run: requests by outcome, batches in time, and what a person should know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was sent for each answer: the texts of its request, found again in the run's batch files.
+"""Requests sent for each answer: their texts, found again in the run's batch files.
 
 A batch file may have gigabytes. Where each request stands in it is looked up once; a request is read when its page is
 written. Texts that answers share are told from others by their content, so that a page holds each once.
@@ -21,7 +21,7 @@ from layton_batch.site.run_tables import table
 from layton_batch.states import Role
 
 MOST_BYTES = 4 << 30
-"""Of batch files that are looked through for a site."""
+"""Most bytes of batch files that are looked through for a site."""
 MOST_SYSTEMS = 200
 """Different system texts that a site shows."""
 _ID = re.compile(rb'"(?:custom_id|key)":\s*"([^"\\]+)"')

@@ -1,4 +1,4 @@
-"""What a job asks that nobody has or asks for: its requests by fingerprint, in batch files.
+"""Requests of a job that nobody has an answer to or asks: by fingerprint, in batch files.
 
 ``ask`` goes through all that the manifest has a job ask: new requests are entered, those that are not wanted any more
 are retired, and what is to be asked for the first time is written on the way. ``ask_wanted`` writes what is to be asked

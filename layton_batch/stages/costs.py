@@ -1,4 +1,4 @@
-"""What requests will cost: the reserve of a batch, and how long judges' requests can get."""
+"""Costs of requests to come: the reserve of a batch, and how long judges' requests can get."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def total(amounts: Iterable[Decimal | None]) -> Decimal | None:
 LINE_BYTES_PER_BYTE = 2
 """A fenced text holds no control character and no line break: JSON escapes only its quotes and backslashes."""
 UNFENCED_LINE_BYTES_PER_BYTE = 6
-"""Of a text that is not fenced: JSON writes a control character as six."""
+"""Bytes in a line for each unfenced byte: JSON writes a control character as six."""
 BYTES_PER_TOKEN = 4
-"""Of what a participant writes."""
+"""Bytes of a participant's text for each token."""
 LEAST_ALLOWANCE = 16_000
 """Bytes that an answer about the shortest item may have: the longest of 1,674 published ones (rvienne/layton-eval-ppi)
 has 12,827."""
 LEAST_ALLOWANCE_KNOWN = 2_000
-"""The same where earlier answers of the model are known."""
+"""Bytes that an answer may have where earlier answers of the model are known."""
 ITEM_LENGTHS, EARLIER_LENGTHS = 4, 2
 """An answer may be so many times as long as its item and reference; as the longest earlier answer of the model."""
 

@@ -61,7 +61,7 @@ class CountedJob:
 
 
 _kept: dict[Path, tuple[object, Task, Mapping[str, Item]]] = {}
-"""By run: the task and the items that its last job was graded with."""
+"""Task and items that a run's last job was graded with, by run."""
 
 
 def grade_apart(grading: Grading) -> None:
@@ -154,9 +154,9 @@ def _grade_verdicts(grading: Grading, task: Task) -> None:
             for row in portion.iter_rows(named=True):
                 response = response_from(row)
                 verdict = judging.parse_verdict(str(row["item_id"]), grading.judged, job.spec.name, response)
-                known = _verdict_row(verdict, grading, row)
-                kind = _kind(response, is_readable=all(known[field] is not None for field in fields))
-                rows.append({**known, "kind": str(kind)})
+                verdict_row = _verdict_row(verdict, grading, row)
+                kind = _kind(response, is_readable=all(verdict_row[field] is not None for field in fields))
+                rows.append({**verdict_row, "kind": str(kind)})
             add(tables.frame(table, rows))
 
 
@@ -245,7 +245,7 @@ def _votes(counting: CountedJob) -> pl.DataFrame:
 
 
 def _vote(yes: pl.Expr, total: pl.Expr, seats: pl.Expr) -> dict[str, pl.Expr]:
-    """Of what never came before the jury the kind is the flag, and the vote 0."""
+    """Compute the vote. An answer that no jury judged has its kind as flag, and the vote 0."""
     judged = pl.col("kind") == str(PredictionKind.ANSWERED)
     yes, total = (pl.when(judged).then(count.fill_null(0)).otherwise(0) for count in (yes, total))
     flag = pl.when(total == 0).then(pl.lit("unjudged")).when(total < seats).then(pl.lit("short_jury"))

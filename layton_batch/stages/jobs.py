@@ -77,7 +77,7 @@ def revision(
         jobs=jobs,
         again=again,
         retired=[job.id for job in stored if job.id not in kept_jobs and not job.retired],
-        asked=request_digest,
+        request_digest=request_digest,
         items=items,
     )
 

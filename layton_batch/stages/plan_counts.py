@@ -33,7 +33,7 @@ DIFFERING = Decimal("0.06")
 """Share of answers on which two judges are expected to differ, so that a third is asked: 2.5 % (text) and 5.6 %
 (visual) of the published verdicts."""
 EARLIER, PRIORS = "earlier runs", "priors"
-"""Where the tokens of an expected cost come from."""
+"""Sources of the tokens of an expected cost."""
 _SENT = frozenset({AnswerState.SENT, AnswerState.ANSWERED, AnswerState.UNCERTAIN})
 
 
@@ -79,8 +79,8 @@ class PastState:
         requests = {job.id: run.store.known_requests(job.id) for job in jobs}
         return cls(
             {
-                job_id: frozenset(request.custom_id for request in known if request.retired)
-                for job_id, known in requests.items()
+                job_id: frozenset(request.custom_id for request in known_requests if request.retired)
+                for job_id, known_requests in requests.items()
             },
             frozenset(batch.id for batch in run.store.batches()),
             [job for job in jobs if not job.retired],
@@ -93,7 +93,7 @@ class PastState:
 class _LaterRequests:
     """Requests of a judge's job that cannot be planned yet. ``answers``: those that some of them have, or wait for;
     ``too_large``: how many are larger than the provider takes. Of the others: their ``items``, the bytes of each line,
-    and costs. ``kept``: the earlier requests of the job that are still wanted (None: all that are not retired).
+    and costs. ``wanted_ids``: the earlier requests of the job that are still wanted (None: all that are not retired).
     """
 
     answers: list[bytes] = field(default_factory=list)
@@ -101,7 +101,7 @@ class _LaterRequests:
     items: set[str] = field(default_factory=set)
     sizes: list[int] = field(default_factory=list)
     costs: list[RequestCosts] = field(default_factory=list)
-    kept: Collection[str] | None = None
+    wanted_ids: Collection[str] | None = None
 
     def add(self, item_id: str, size: int, cost: RequestCosts) -> None:
         """Add a request that is to be sent."""
@@ -109,11 +109,11 @@ class _LaterRequests:
         self.sizes.append(size)
         self.costs.append(cost)
 
-    def wanted(self, known: Sequence[KnownRequest]) -> list[KnownRequest]:
-        """Return those of the job's ``known`` requests that are still wanted."""
-        if self.kept is None:
-            return [request for request in known if not request.retired]
-        return [request for request in known if request.custom_id in self.kept]
+    def wanted(self, known_requests: Sequence[KnownRequest]) -> list[KnownRequest]:
+        """Return those of the job's ``known_requests`` that are still wanted."""
+        if self.wanted_ids is None:
+            return [request for request in known_requests if not request.retired]
+        return [request for request in known_requests if request.custom_id in self.wanted_ids]
 
 
 def count_jobs(run: Run, before: PastState) -> list[PlannedJob]:
@@ -184,7 +184,7 @@ class _LaterCounter:
                 later.too_large += 1
             else:
                 later.add(request.item_id, len(request.line), costs.of(request.spec, request.size))
-        later.kept = planner.still_wanted
+        later.wanted_ids = planner.still_wanted
 
     def _add_unknown(
         self, job: Job, judged: Job, judges: JudgeRequests, answered: Collection[str] | None, later: _LaterRequests
@@ -195,10 +195,10 @@ class _LaterCounter:
         provider, costs = run.providers.dialect(job.spec.provider), JobCosts(run, job)
         price, longest = run.prices.price(job.spec.provider, job.spec.model), _longest_line(provider.limits)
         tokens = run.past_usage.mean(Role.PREDICT, judged.spec)
-        known, is_asked = self._known_items(job, judged, answered, later), asked_items(run, job)
+        known_items, is_asked = self._known_items(job, judged, answered, later), asked_items(run, job)
         name = custom_id(custom_id_prefix(run.mark, job.id), 1, bytes(DIGITS))
         for item, request in zip(run.items, judges.about(job.spec, provider, name), strict=True):
-            if item.id in known:
+            if item.id in known_items:
                 continue
             if request.size > longest:
                 later.too_large += 1
@@ -232,13 +232,13 @@ def _planned_job(run: Run, job: Job, before: PastState, later: _LaterRequests) -
         for batch in batches
         if batch.id not in before.batches and batch.error_class is ErrorClass.TOO_LARGE
     )
-    known = run.store.known_requests(job.id)
-    wanted = later.wanted(known)
+    known_requests = run.store.known_requests(job.id)
+    wanted = later.wanted(known_requests)
     names = {request.custom_id for request in wanted}
     bounds = {name: usd for batch in unsent for name, usd in run.store.asked_of(batch.id).items() if name in names}
     to_ask = later.items | {request.item_id for request in wanted if request.custom_id in bounds}
     requests = len(wanted) + len(later.answers) + later.too_large + len(later.sizes)
-    gone = {request.custom_id for request in known} - names - before.retired.get(job.id, frozenset())
+    gone = {request.custom_id for request in known_requests} - names - before.retired.get(job.id, frozenset())
     price = run.prices.price(job.spec.provider, job.spec.model)
     return PlannedJob(
         job=job,
@@ -250,7 +250,7 @@ def _planned_job(run: Run, job: Job, before: PastState, later: _LaterRequests) -
         too_large=too_large,
         answered=max(requests - len(bounds) - len(later.sizes) - too_large, 0),
         retired=len(gone),
-        judged_again=0 if job.role is Role.PREDICT else _judged_again(known, wanted, later.answers, to_ask),
+        judged_again=0 if job.role is Role.PREDICT else _judged_again(known_requests, wanted, later.answers, to_ask),
         expected_usd=_expected(unsent, later) if price else None,
         expected_from=EARLIER if JobCosts(run, job).is_earlier else PRIORS,
     )
@@ -261,10 +261,13 @@ def _expected(unsent: Sequence[Batch], later: _LaterRequests) -> Decimal | None:
 
 
 def _judged_again(
-    known: Sequence[KnownRequest], wanted: Sequence[KnownRequest], later: Collection[bytes], to_ask: Collection[str]
+    known_requests: Sequence[KnownRequest],
+    wanted: Sequence[KnownRequest],
+    later: Collection[bytes],
+    to_ask: Collection[str],
 ) -> int:
     """Count the items to ask a judge about on which it gave a verdict before. A verdict that is used for another item,
     because its question moved to another id, is not given again."""
     used = {request.answer for request in wanted if request.state is not AnswerState.PLANNED}.union(later)
-    judged = {request.item_id for request in known if request.state in _SENT and request.answer not in used}
+    judged = {request.item_id for request in known_requests if request.state in _SENT and request.answer not in used}
     return len(judged.intersection(to_ask))

@@ -76,8 +76,10 @@ def _changed_items(
     if (changed := item_changes(old, items)) is None:
         return
     moved, gone = move_note(old, items, seen), gone_items(old, items)
-    kept = f"; what was taken out ({gone}) keeps its answers and labels, for when its rows are back" if gone else ""
-    yield f"{changed} since the run last planned{'' if moved else kept}"
+    removal_note = (
+        f"; what was taken out ({gone}) keeps its answers and labels, for when its rows are back" if gone else ""
+    )
+    yield f"{changed} since the run last planned{'' if moved else removal_note}"
     if moved:
         yield moved
 

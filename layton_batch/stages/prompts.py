@@ -1,4 +1,4 @@
-"""What judges are asked about: the answers before a jury, and the turns of its judges."""
+"""Subjects of judges' requests: the answers before a jury, and the turns of its judges."""
 
 from __future__ import annotations
 

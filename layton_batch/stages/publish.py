@@ -65,7 +65,7 @@ def _keep_history(run: Run) -> None:
 
 
 def _bill_digest(run: Run) -> str | None:
-    """What the cost table is made from; None while nothing was collected."""
+    """Hash the cost table's sources; None while nothing was collected."""
     paths = [path for name in ("usage", "untold") for path in tables.parts(run.folder.tables, name)]
     parts = [f"{path.name} {path.stat().st_size}" for path in paths]  # a part of another size is read again
     parts += [str(tables.made_from(path)) for path in tables.parts(run.folder.tables, "reused")]
@@ -76,7 +76,7 @@ def _bill_digest(run: Run) -> str | None:
 
 
 def _site_digest(run: Run, bill: str | None) -> str | None:
-    """What the site is made from; None while there is no leaderboard."""
+    """Hash the site's sources; None while there is no leaderboard."""
     board = tables.made_from(run.folder.part("leaderboard", "leaderboard"))
     if board is None:
         return None

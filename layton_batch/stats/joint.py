@@ -154,7 +154,7 @@ def mark_scores(
 
 
 LEAST_ITEMS = 10
-"""Of a stratum, for each model: too few say little of their spread."""
+"""Fewest items of a stratum, for each model: fewer say little of their spread."""
 
 
 def large_strata(names: Sequence[str], marks: FloatArray) -> IntArray | None:

@@ -1,4 +1,4 @@
-"""Which items of which model to label next.
+"""Choice of items and models to label next.
 
 After x more own labels in a bin with u unlabelled items and a rate Beta(a, b), S = a + b, the expected posterior
 variance of the count is exactly E[p(1-p)] (u - x) (S + u) / (S + x). It is convex in x, so taking the label of

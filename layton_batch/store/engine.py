@@ -37,14 +37,14 @@ READING = "layton_batch_reading"
 """Execution option of a connection that will not write."""
 
 IDLE_SECONDS = 20.0
-"""How long PostgreSQL keeps a transaction open of which it hears nothing; ours take milliseconds. Shorter than anybody
+"""Time that PostgreSQL keeps a transaction open of which it hears nothing; ours take milliseconds. Shorter than anybody
 waits for it."""
 
 WAIT_SECONDS = 30.0
-"""How long a transaction on PostgreSQL waits for one that is in its way."""
+"""Longest time that a transaction on PostgreSQL waits for one in its way."""
 
 BUSY_TRIES, BUSY_SECONDS = 120, 1.0
-"""How often, and how long each time, SQLite's write lock is waited for. An id that was paid for is to be committed, so
+"""Tries, and seconds of each, to get SQLite's write lock. An id that was paid for is to be committed, so
 another program's long transaction ends no run."""
 
 _LINE = {"connect_timeout": 30, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,

@@ -1,4 +1,4 @@
-"""What is about to be paid for, told beside the store: a store that has lost its end must not pay for it again.
+"""Payments about to be made, told beside the store: a store that has lost its end must not make them again.
 
 An intent is a small file under the batch's name. It is written while the row is being committed, and comes to its name
 and to the disk after the commit and before the call that pays. So an intent that the store does not know means that the

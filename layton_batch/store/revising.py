@@ -21,13 +21,13 @@ from layton_batch.store.transactions import Writing
 @dataclass(frozen=True, slots=True)
 class Revision:
     """Changes to a run's jobs. ``jobs``: all that the manifest has, in its order, under the store's ids;
-    ``again``: those of them that are to be planned once more; ``retired``: those that it no longer has. ``asked``,
-    ``items``: digests of what they were made from."""
+    ``again``: those of them that are to be planned once more; ``retired``: those that it no longer has.
+    ``request_digest``, ``items``: digests of what they were made from."""
 
     jobs: Sequence[Job]
     again: Collection[str]
     retired: Collection[str]
-    asked: str
+    request_digest: str
     items: str
 
 
@@ -37,7 +37,7 @@ def revise(store: RunStore, revision: Revision, at: float) -> None:
     this = update(runs).where(runs.c.run_id == store.run_id)
     with store.writing() as writing:
         new = _enter_jobs(writing, revision)
-        writing.connection.execute(this.values(applied=revision.asked, items=revision.items))
+        writing.connection.execute(this.values(applied=revision.request_digest, items=revision.items))
         # what was planned while other prices held, and was put aside since, is bounded by those of now
         writing.connection.execute(this.where(runs.c.prices.is_not(None)).values(prices=CHANGED))
         if new:

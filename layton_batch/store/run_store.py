@@ -45,7 +45,7 @@ _CHANGE_BATCH = update(schema.batches).where(
 _REFUSALS = ("upload_failed", "not_looked_for", "not_created", "create_unclear", "account_refused")
 """Events of a provider that takes no batch, next to those of a status (``refused_429``)."""
 CHANGED, _APPLIED = "changed", "applied"
-"""What the column ``prices`` says: the manifest's prices changed; what is not sent yet is bounded by them."""
+"""Values of the column ``prices``: the manifest's prices changed; what is not sent yet is bounded by them."""
 
 
 @dataclass(slots=True)
@@ -72,19 +72,19 @@ class RunStore(Requests):
             writing.event(at, None, "run_created", f"identity {identity[:8]}")
 
     def note_revision(
-        self, manifest: str, at: float, *, prices: Callable[[str], object], asked: str | None = None
+        self, manifest: str, at: float, *, prices: Callable[[str], object], request_digest: str | None = None
     ) -> None:
         """Enter the manifest's latest revision.
 
-        ``asked``: what it asks, a digest. The jobs follow when they are planned next. ``prices``: those of a stored
-        manifest, to be compared with another's.
+        ``request_digest``: digest of what it asks. The jobs follow when they are planned next. ``prices``: those of a
+        stored manifest, to be compared with another's.
         """
         row = self.row()
         if row is None:
             raise StoreError(f"run {self.run_id} was entered into its store, and is not in it")
-        if asked is not None and asked != row.asked:
+        if request_digest is not None and request_digest != row.asked:
             with self.writing() as writing:
-                writing.connection.execute(self._this_run().values(asked=asked))
+                writing.connection.execute(self._this_run().values(asked=request_digest))
                 if row.asked is not None:
                     writing.event(at, None, "revised", "the manifest, or its items, ask for something else by now")
         if row.manifest != manifest:

@@ -1,4 +1,4 @@
-"""What a batch about to be sent is weighed against: money, and what its provider already has of ours."""
+"""Amounts that a batch about to be sent is weighed against: money, and what its provider already has of ours."""
 
 from __future__ import annotations
 

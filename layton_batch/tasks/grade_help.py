@@ -1,4 +1,4 @@
-"""What ``grade --help`` says of the options that only some benchmarks know. Imports nothing: every command loads it."""
+"""Help of ``grade`` on the options that only some benchmarks know. Imports nothing: every command loads it."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class QaTask:
 
     name: str = "qa"
     all_metrics: Sequence[str] = JUSTIFIED_METRICS
-    """Of answers with a justification; the first is the default."""
+    """Metrics of answers with a justification; the first is the default."""
     uses_jury: Literal[True] = True
     prompts: str = "qa"
     """The folder of the packaged templates."""

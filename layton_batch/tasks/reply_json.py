@@ -32,7 +32,7 @@ _EXCERPT = 200
 _BRACKET = re.compile(r"[\[\]{}]")
 _FENCE = re.compile(r"\s*```[^\n`]*\n(?P<inside>.*?)(?:```\s*)?", re.DOTALL)
 _BEGIN = re.compile(r'\{\s*(?:\}|"(?:[^"\\]|\\.){0,200}"\s*:)')
-"""How an object begins: empty, or with a key (of at most 200 characters) and a colon. Spares most braces of prose."""
+"""Beginning of an object: empty, or with a key (of at most 200 characters) and a colon. Spares most braces of prose."""
 _LATEX = r"""
     n(?:abla|eq|ot(?:in)?)(?![A-Za-z]) | r(?:ho|ight[a-z]*|angle|ceil|floor)(?![A-Za-z])
     | t(?:heta|imes|ext[a-z]*|au|riangle|frac|ilde)(?![A-Za-z])
@@ -114,7 +114,7 @@ def read_object(text: str, fields: Sequence[str], *, repair: bool = True) -> Rep
     if (whole := _whole(text)) is not None:
         return whole
     body = with_latex(without_thoughts(text))
-    values = [found.value for found in objects(body)]
+    values = [text_object.value for text_object in objects(body)]
     answers = [value for value in values if any(field in value for field in fields)]
     if any(answer != answers[0] for answer in answers):
         return ReplyObject(None, f"gives {len(answers)} objects with {fields[0]}, which differ")

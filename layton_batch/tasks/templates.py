@@ -178,7 +178,7 @@ _INVISIBLE = re.compile(
     f"[{IGNORABLE}\x7f-\x9f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u2028\u2029\ud800-\udfff\ufff9-\ufffb\ufffe\uffff"
     "\U000110bd\U000110cd\U00013430-\U0001343f]"
 )
-"""What is not seen, and the control, format, separator and surrogate characters beyond those JSON escapes by itself."""
+"""Invisible, control, format, separator and surrogate characters beyond those that JSON escapes by itself."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _TILDES = re.compile("~+")
 _SHORTEST_FENCE = 4

@@ -27,12 +27,12 @@ def stages(text: str) -> Iterator[str]:
     if tags[0]["open"] and not text[: tags[0].start()].strip():
         first_close = next((tag for tag in tags if tag["close"]), None)
         yield text[first_close.end() :] if first_close else ""
-    kept: list[str] = []
+    passages: list[str] = []
     begin, is_open = 0, False
     for tag in tags:
         if tag["close"] and (is_open or (tag is tags[0] and text.lstrip()[:1] not in "{`")):
             begin, is_open = tag.end(), False
         elif tag["open"] and not is_open:
-            kept.append(text[begin : tag.start()])
+            passages.append(text[begin : tag.start()])
             is_open = True
-    yield "".join([*kept, "" if is_open else text[begin:]])
+    yield "".join([*passages, "" if is_open else text[begin:]])

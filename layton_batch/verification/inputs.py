@@ -1,4 +1,4 @@
-"""What a run is computed from, without what is computed: rows, raw results, items, labels, snapshots of boards."""
+"""Inputs of a run, without what is computed from them: rows, raw results, items, labels, snapshots of boards."""
 
 from __future__ import annotations
 

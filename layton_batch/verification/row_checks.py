@@ -40,9 +40,15 @@ def check_rows(folder: RunFolder, store: RunStore, manifest: Manifest) -> Iterat
         for job_id, custom_id in connection.execute(other):
             yield f"{place}: job {job_id} ({custom_id}): its row wants an answer of another fingerprint"
         batch_ids = {batch.id for batch in store.batches()}
-        known = schema.provider_batches
-        names = set(connection.execute(select(known.c.batch_id).where(known.c.run_id == store.run_id)).scalars())
-        yield from (f"{place}: table {known.name} names batch {name!r}, which is none" for name in names - batch_ids)
+        provider_batches = schema.provider_batches
+        names = set(
+            connection.execute(
+                select(provider_batches.c.batch_id).where(provider_batches.c.run_id == store.run_id)
+            ).scalars()
+        )
+        yield from (
+            f"{place}: table {provider_batches.name} names batch {name!r}, which is none" for name in names - batch_ids
+        )
     yield from _check_batches(folder, store, place)
 
 

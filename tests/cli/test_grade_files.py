@@ -105,7 +105,7 @@ def test_a_file_is_graded_line_by_line_and_its_texts_are_not_kept(task: str) -> 
     few = graded(600)[1]
     for _ in range(3):  # what threads of earlier tests put into memory meanwhile counts as well
         many, peak = graded(1_800)
-        assert (many.n_rows, many.outcomes, many.asked) == (1_800, {}, {})
+        assert (many.n_rows, many.outcomes, many.questions) == (1_800, {}, {})
         if peak < few + 1_000_000:  # the files are 2 kB a line
             return
     raise AssertionError(f"{peak} bytes for 1,800 lines, {few} for 600")

@@ -153,7 +153,7 @@ def test_the_same_answer_twice_by_one_person_is_told_and_by_two_is_two_labels() 
     two = labels_of_sheet(
         Rows([_row(annotator="ada"), _row(annotator="bob", answer_correct=0.0)], places), [ANSWER], "r"
     )
-    assert [(label.annotator, label.answer_correct, label.said) for label in two.labels] == [
+    assert [(label.annotator, label.answer_correct, label.prediction_text) for label in two.labels] == [
         ("ada", True, ("=1+1", "because\nso")),
         ("bob", False, ("=1+1", "because\nso")),
     ]

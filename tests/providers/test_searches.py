@@ -185,7 +185,7 @@ def test_a_batch_of_anthropic_is_told_by_its_size_and_its_requests(
 def test_only_what_may_be_ours_is_asked_for_and_once(serve: Serve, submission: Submission) -> None:
     """Batches that the run knows are not; one that ended a day before the run began is where a create was tried; what
     several connections have seen they share, as batches that are sent together share the list."""
-    known = replace(submission, known=frozenset({"a", "b"}))
+    known = replace(submission, known_ids=frozenset({"a", "b"}))
     provider, server = serve("anthropic", shown(over("a"), anthropic_batch(id="b"), results=row("a")))
     assert provider.find(known) == []
     assert not any("results" in call.path for call in server.calls)

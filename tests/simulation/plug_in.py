@@ -144,7 +144,7 @@ class Untagged(_Simulated):
         ours = {json.loads(line)["custom_id"] for line in submission.path.read_bytes().splitlines()}
         matches = []
         for row in submission.listed(lambda: self._call("list", submission.tag)):
-            if row["id"] in submission.known:
+            if row["id"] in submission.known_ids:
                 continue
             if row["custom_ids"] is None:
                 if row["total"] == submission.requests:

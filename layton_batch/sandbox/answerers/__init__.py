@@ -1,1 +1,1 @@
-"""Who answers in the models' place: recorded answers, or simulated ones of made-up models."""
+"""Answerers in the models' place: recorded answers, or simulated ones of made-up models."""

@@ -66,8 +66,8 @@ class KnownItems:
         shown = {hashlib.sha256(image).hexdigest() for image in images}
 
         def fit(item: KnownItem) -> tuple[int, bool, int]:
-            told = sum(bool(part) and part in text for part in (*item.hints, item.right, item.reasons))
-            return len(item.question), item.image in shown, told
+            parts_in_text = sum(bool(part) and part in text for part in (*item.hints, item.right, item.reasons))
+            return len(item.question), item.image in shown, parts_in_text
 
         return max(here, key=fit, default=None)
 

@@ -1,4 +1,4 @@
-"""How good the simulated models are: the profiles of `profiles.toml`; for any other model one derived from its name."""
+"""Quality of the simulated models: the profiles of `profiles.toml`; for any other model one derived from its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batch row asks and what a model replies, freed of any provider's wire form.
+"""Question of a batch row and reply of a model, freed of any provider's wire form.
 
 The dialects turn a row of their provider into a `Question`, an `Answerer` turns that into a `ModelReply`, and the
 dialect writes the reply in the provider's own form. Answerers therefore never see a wire format.
@@ -72,7 +72,7 @@ ANSWER, JUSTIFICATION = "answer", "justification"
 ANSWER_VERDICT, JUSTIFICATION_VERDICT = "is_answer_correct", "is_justification_correct"
 REASONING = "reasoning"
 JUDGEMENT = "Judgement: "
-"""What a prompt asks a judge to write before a 0 or a 1, where it wants no JSON."""
+"""Word that a prompt has a judge write before a 0 or a 1, where it wants no JSON."""
 
 
 class Kind(StrEnum):

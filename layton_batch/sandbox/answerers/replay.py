@@ -53,8 +53,8 @@ class ReplayAnswerer:
         for recording in recordings:
             self._by_item.setdefault(recording.item, []).append(recording)
             self._judges.update(dict.fromkeys(recording.verdicts))
-        every = [one for rows in self._by_item.values() for one in rows]
-        self._names = list(dict.fromkeys((one.provider, one.model) for one in every))
+        every = [recording for rows in self._by_item.values() for recording in rows]
+        self._names = list(dict.fromkeys((recording.provider, recording.model) for recording in every))
 
     def answer(self, question: Question) -> ModelReply:
         kind = kind_of(question)
@@ -66,12 +66,12 @@ class ReplayAnswerer:
         if kind is Kind.JUDGE:
             return self._verdict(question, item, recordings)
         name = self._participant(question)
-        rows = [one for one in recordings if one.model == name]
-        rows = [one for one in rows if one.provider == question.provider] or rows
+        rows = [recording for recording in recordings if recording.model == name]
+        rows = [recording for recording in rows if recording.provider == question.provider] or rows
         if not rows:
             raise UnknownRequestError(f"item {item.id} has no recorded answer of {name}")
         shown = sum(hint in question.text for hint in item.hints)
-        row = min(rows, key=lambda one: abs(one.hints - shown))
+        row = min(rows, key=lambda recording: abs(recording.hints - shown))
         values = {kinds.JUSTIFICATION: row.justification, kinds.ANSWER: row.answer}
         # Control characters by number: a recorded tab before ``ext`` is no command of LaTeX.
         text = _CONTROL.sub(lambda escape: _NUMBERS.get(escape[1], escape[0]), kinds.as_json(question, values))
@@ -96,11 +96,15 @@ class ReplayAnswerer:
             names = ", ".join(judges) or "none"
             raise UnknownRequestError(f"judge {question.model!r}: none of the recorded judges ({names})")
         given = submission(question.text)
-        same = [one for one in recordings if given is not None and _squashed(one) == tuple(map(_squash, given))]
-        verdicts = {one.verdicts[judge] for one in same if judge in one.verdicts}
+        same = [
+            recording
+            for recording in recordings
+            if given is not None and _squashed(recording) == tuple(map(_squash, given))
+        ]
+        verdicts = {recording.verdicts[judge] for recording in same if judge in recording.verdicts}
         if len(verdicts) != 1:
-            found = "gave no verdict" if not verdicts else "gave several verdicts"
-            raise UnknownRequestError(f"item {item.id}: {judge} {found} on the submission in the judge's text")
+            problem = "gave no verdict" if not verdicts else "gave several verdicts"
+            raise UnknownRequestError(f"item {item.id}: {judge} {problem} on the submission in the judge's text")
         on_answer, on_justification = verdicts.pop()
         values = {kinds.ANSWER_VERDICT: on_answer, kinds.JUSTIFICATION_VERDICT: on_justification}
         return counted(question, kinds.as_json(question, values))

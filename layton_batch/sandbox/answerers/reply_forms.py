@@ -13,7 +13,7 @@ from layton_batch.sandbox.answerers.seeded_draws import draw, pick, position
 
 BYTES_PER_TOKEN = 4
 IMAGE_TOKENS = 765
-"""What OpenAI's documents count for a 1024 x 1024 picture in high detail; taken for every image of every provider."""
+"""Tokens of a 1024 x 1024 picture in high detail by OpenAI's documents; taken for every image of every provider."""
 
 _EFFORT_MULTIPLE = {"none": 0.0, "minimal": 0.5, "low": 1.0, "medium": 2.5, "default": 2.5, "high": 5.0}
 _MOST_EFFORT = 8.0
@@ -58,7 +58,7 @@ class ReplyForm(StrEnum):
     SLIP = "slip"
     """JSON with one syntax error a tolerant reader mends."""
     UNSTRUCTURED = "unstructured"
-    """The same content as running text: no JSON to read."""
+    """Running text of that content: no JSON to read."""
     TRUNCATED = "truncated"
     REFUSED = "refused"
 

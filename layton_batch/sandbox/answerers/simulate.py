@@ -159,9 +159,9 @@ class SimulateAnswerer:
             text = _lettered(text, question.text)
         rates = {form: min(0.3, _CLUMSIER * rate) for form, rate in profile.forms.items()}
         opening, closing = pick(OPENINGS[truth], "opening", *key), pick(CLOSINGS[truth], "closing", *key)
-        said = _in_free_text(reply_forms.form_for(rates, *key), f"{opening} {closing}", text, *key)
-        said = reply_forms.within(question.max_output_tokens, said)
-        return counted(question, said.text, said.finish)
+        reply = _in_free_text(reply_forms.form_for(rates, *key), f"{opening} {closing}", text, *key)
+        reply = reply_forms.within(question.max_output_tokens, reply)
+        return counted(question, reply.text, reply.finish)
 
     def _judge_reply(self, question: Question, item: KnownItem | None) -> ModelReply:
         span, name = recognise(question.text), item.id if item else ""

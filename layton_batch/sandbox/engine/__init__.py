@@ -1,1 +1,1 @@
-"""What plays batches over time: their life cycle, execution, faults, bill and store."""
+"""Player of batches over time: their life cycle, execution, faults, bill and store."""

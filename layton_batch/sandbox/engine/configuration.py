@@ -1,4 +1,4 @@
-"""How a sandbox is set up."""
+"""Setup of a sandbox."""
 
 from __future__ import annotations
 

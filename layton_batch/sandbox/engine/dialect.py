@@ -1,4 +1,4 @@
-"""What the engine must be told about one provider's rows. Everything else about a batch is the same for all eight."""
+"""Facts on one provider's rows that the engine needs. Everything else about a batch is the same for all eight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the provider side charged: every executed row at the sandbox's own prices, in exact decimals."""
+"""Charges of the provider side: every executed row at the sandbox's own prices, in exact decimals."""
 
 from __future__ import annotations
 

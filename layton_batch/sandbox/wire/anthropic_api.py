@@ -147,15 +147,15 @@ class AnthropicApi(ProviderApi):
     def question(self, row: Row, batch: SandboxBatch) -> Question:
         params = required(row, "params", dict)
         model = required(params, "model", str)
-        said = conversation(required(params, "messages", list), params.get("system"))
+        prompt = conversation(required(params, "messages", list), params.get("system"))
         if params.get("stream"):
             raise Rejection(400, "stream: not supported in a batch")
         return Question(
             provider=self.provider,
             model=model,
-            system=said.system,
-            text=said.text,
-            images=said.images,
+            system=prompt.system,
+            text=prompt.text,
+            images=prompt.images,
             schema=section(section(params, "output_config"), "format").get("schema"),  # type: ignore[arg-type]
             reasoning=_reasoning(params),
             max_output_tokens=required(params, "max_tokens", int),

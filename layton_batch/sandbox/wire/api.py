@@ -224,8 +224,8 @@ class ProviderApi(ABC):
     def catalogue(self) -> Sequence[str]:
         """The ids of the provider's models: made-up ones, those of the configuration. Batches of any are answered."""
         profiles = bundled_profiles()
-        made_up = [(one.provider, one.model) for one in profiles.participants.values()]
-        made_up += [(one.provider, one.model) for one in profiles.judges.values()]
+        made_up = [(profile.provider, profile.model) for profile in profiles.participants.values()]
+        made_up += [(profile.provider, profile.model) for profile in profiles.judges.values()]
         own = [model for provider, model in made_up if provider == self.provider]
         return list(dict.fromkeys([*own, *sorted(self.engine.config.models)]))
 

@@ -247,16 +247,16 @@ class GeminiApi(ProviderApi):
         request = required(row, "request", dict)
         config = section(request, "generationConfig")
         instructions = section(request, "systemInstruction").get("parts")
-        said = conversation(required(request, "contents", list), instructions, content="parts")
+        prompt = conversation(required(request, "contents", list), instructions, content="parts")
         schema = config.get("responseJsonSchema") or config.get("responseSchema")
         if schema is not None and config.get("responseMimeType") != "application/json":
             raise Rejection(400, "a response schema needs responseMimeType application/json")
         return Question(
             provider=self.provider,
             model=batch.model,
-            system=said.system,
-            text=said.text,
-            images=said.images,
+            system=prompt.system,
+            text=prompt.text,
+            images=prompt.images,
             schema=None if schema is None else of_kind(schema, dict, "responseJsonSchema"),
             reasoning=_reasoning(section(config, "thinkingConfig")),
             max_output_tokens=output_limit(config, "maxOutputTokens"),

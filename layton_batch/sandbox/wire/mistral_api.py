@@ -70,8 +70,8 @@ class MistralApi(ProviderApi):
             return {"detail": [{"type": "value_error", "loc": ["body", rejection.param], "msg": rejection.message}]}
         if rejection.status == 401:
             return {"detail": rejection.message}
-        told = {"message": rejection.message, "type": kind, "param": rejection.param, "code": rejection.code}
-        return {"object": "error", **told}
+        details = {"message": rejection.message, "type": kind, "param": rejection.param, "code": rejection.code}
+        return {"object": "error", **details}
 
     def model(self, call: SandboxCall) -> Response:
         about: dict[str, object] = {

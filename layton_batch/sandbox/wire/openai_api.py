@@ -38,13 +38,13 @@ _LAPSED = {
 def chat_question(provider: str, body: Body, key: str, model: str = "", *, strict: bool = False) -> Question:
     """Read a chat body. ``model`` is the batch's own where rows need not name one; ``strict``: a schema that asks for
     it is held to OpenAI's rules. Raises Rejection."""
-    said_in = conversation(required(body, "messages", list))
+    prompt = conversation(required(body, "messages", list))
     return Question(
         provider=provider,
         model=str(body.get("model") or model),
-        system=said_in.system,
-        text=said_in.text,
-        images=said_in.images,
+        system=prompt.system,
+        text=prompt.text,
+        images=prompt.images,
         schema=_schema(section(section(body, "response_format"), "json_schema"), "response_format", strict=strict),
         reasoning=_reasoning(body),
         max_output_tokens=output_limit(body, "max_completion_tokens", "max_tokens"),
@@ -66,12 +66,12 @@ def _reasoning(body: Body) -> str | int | None:
     effort = body.get("reasoning_effort")
     if effort is not None:
         return of_kind(effort, str, "reasoning_effort")
-    asked = section(body, "reasoning")
+    reasoning = section(body, "reasoning")
     for name in ("effort", "max_tokens"):
-        value = asked.get(name)
+        value = reasoning.get(name)
         if isinstance(value, str | int):
             return value
-    for switch in (asked, section(body, "chat_template_kwargs")):
+    for switch in (reasoning, section(body, "chat_template_kwargs")):
         for name in ("enabled", "thinking", "enable_thinking"):
             if isinstance(switch.get(name), bool):
                 return "default" if switch[name] else "none"
@@ -189,16 +189,16 @@ class OpenAIApi(ProviderApi):
         return chat_question(self.provider, body, key, strict=True)
 
     def _response(self, body: Body, key: str) -> Question:
-        asked = body.get("input")
-        messages = [{"content": asked}] if isinstance(asked, str) else required(body, "input", list)
-        said_in = conversation(messages, body.get("instructions"))
+        request_input = body.get("input")
+        messages = [{"content": request_input}] if isinstance(request_input, str) else required(body, "input", list)
+        prompt = conversation(messages, body.get("instructions"))
         form = section(section(body, "text"), "format")
         return Question(
             provider=self.provider,
             model=required(body, "model", str),
-            system=said_in.system,
-            text=said_in.text,
-            images=said_in.images,
+            system=prompt.system,
+            text=prompt.text,
+            images=prompt.images,
             schema=_schema(form if form.get("type") == "json_schema" else {}, "text.format", strict=True),
             reasoning=_reasoning(body),
             max_output_tokens=output_limit(body, "max_output_tokens"),

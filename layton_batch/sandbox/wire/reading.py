@@ -84,15 +84,15 @@ _SPEAKERS = {"system": "system", "developer": "system", "user": "user", "assista
 
 def conversation(messages: Sequence[object], instructions: object = None, content: str = "content") -> PromptParts:
     """Read messages, and ``instructions`` that stand before them. ``content`` is where a message has its parts."""
-    said: dict[str, list[str]] = {"system": list(_texts(instructions)), "user": [], "": []}
+    texts: dict[str, list[str]] = {"system": list(_texts(instructions)), "user": [], "": []}
     images: list[bytes] = []
     for index, entry in enumerate(messages):
         where = f"messages[{index}]"
         message = of_kind(entry, dict, where)
         speaker = _SPEAKERS[one_of(message.get("role", "user"), f"{where}.role", list(_SPEAKERS))]
         for part in _parts(message.get(content), f"{where}.{content}"):
-            (said[speaker] if isinstance(part, str) else images).append(part)  # type: ignore[arg-type]
-    return PromptParts("\n".join(said["system"]), "\n".join(said["user"]), tuple(images))
+            (texts[speaker] if isinstance(part, str) else images).append(part)  # type: ignore[arg-type]
+    return PromptParts("\n".join(texts["system"]), "\n".join(texts["user"]), tuple(images))
 
 
 def _texts(instructions: object) -> Iterator[str]:

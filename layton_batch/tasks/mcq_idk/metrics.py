@@ -25,7 +25,7 @@ MARKS: Mapping[str, Marks] = {
     ABSTAINED: _marks(0.0, 0.0, 1.0, 0.0),
     NO_LETTER: _marks(0.0, -1.0, 0.0, 1.0),
 }
-"""By the outcome of a reply; each reply has exactly one."""
+"""Marks by the outcome of a reply; each reply has exactly one."""
 
 
 def outcome_of(letter: str | None, gold: str, idk_letter: str) -> str:
