@@ -14,6 +14,7 @@ from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import calling_environment, runs_folder
 from layton_batch.errors import DataError, ManifestError, OverBudgetError, UnfinishedRunError
 from layton_batch.files import tables
+from layton_batch.files.addresses import is_address
 from layton_batch.files.sources import read_rows, user_path
 from layton_batch.frames import Frame, read_frame
 from layton_batch.interchange.entering import check_answers
@@ -25,7 +26,7 @@ from layton_batch.interchange.prediction_files import (
     has_json_replies,
     models,
 )
-from layton_batch.manifest.asked import load_items, manifest_task
+from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.checks import manifest_of_tables
 from layton_batch.manifest.item_check import guess_split, guess_task
 from layton_batch.manifest.manifest import Manifest, with_budget
@@ -67,7 +68,9 @@ def judge(
     """
     settings, clock = calling_environment(), clock or SystemClock()
     table = read_frame(frame, "frame")
-    path = str(settings.cwd / user_path(items))
+    path = str(items)
+    if path != BUNDLED and not is_address(path):
+        path = str(settings.cwd / user_path(path))
     if task is None or split is None:
         rows = read_rows(path, settings.cwd, settings)
         task = task or guess_task(rows)

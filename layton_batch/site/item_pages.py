@@ -21,7 +21,7 @@ ITEM_COLUMNS = (
     "item_id", "split", "category", "question", "images", "hints", "answer", "justification", "solution", "payload",
 )  # fmt: skip
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
-"""What a page embeds. SVG is left out: it is a document that can carry scripts."""
+"""Kinds of pictures that a page embeds. SVG is left out: it is a document that can carry scripts."""
 LARGEST_IMAGE = 12_000_000
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _HINTS = ("First hint", "Second hint", "Third hint", "Special hint")
