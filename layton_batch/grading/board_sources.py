@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -277,6 +277,11 @@ def known_name(name: str, value: str | None, values: Sequence[str]) -> str | Non
     return value
 
 
+def _metric(given: str | None, present: Iterable[str]) -> str:
+    """Return the metric to rank on: the given one, else the first of those ``present`` in the source."""
+    return known_name("metric", given, METRICS) or next(iter(present), METRICS[0])
+
+
 def _named(source: str) -> bool:
     """Tell whether a source has the form NAME=FILE."""
     name, _, path = source.partition("=")
@@ -294,16 +299,15 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
         return Sources(ScoringRules(), files=score_forms.named(files, name.strip()) if name else files)
     if is_named:
         raise ManifestError(f"{source}: only files of other programs take a name ({score_forms.NAMES})")
-    wanted = known_name("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings, keep_texts=False)
-    return _of_gold(gold, wanted, verdicts=verdicts)
+    return _of_gold(gold, _metric(metric, filter(gold.has, METRICS)), verdicts=verdicts)
 
 
 def _of_judge_files(sources: Sequence[str], settings: Settings, metric: str | None, *, verdicts: bool) -> Sources:
     from layton_batch.interchange.judge_files import read_judge_files
 
-    wanted = known_name("metric", metric, METRICS) or METRICS[0]
-    return _of_gold(read_judge_files(sources, settings), wanted, verdicts=verdicts)
+    gold = read_judge_files(sources, settings)
+    return _of_gold(gold, _metric(metric, filter(gold.has, METRICS)), verdicts=verdicts)
 
 
 def _of_gold(gold: GoldSet, metric: str, *, verdicts: bool) -> Sources:
@@ -319,11 +323,11 @@ def _of_gold(gold: GoldSet, metric: str, *, verdicts: bool) -> Sources:
 
 
 def _of_votes(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.scoring.vote_files import read_votes, rounds
+    from layton_batch.scoring.vote_files import metrics_of, read_votes, rounds
 
     if verdicts:
         raise ManifestError(f"{source}: a file of votes does not say how each judge decided; give the run")
-    wanted = known_name("metric", metric, METRICS) or METRICS[0]
+    wanted = _metric(metric, filter(metrics_of(source).__contains__, METRICS))
     (first, *later), samples = rounds(read_votes(source, wanted))
     nothing = pl.DataFrame(schema=LABELS)
     return Sources(ScoringRules(metric=wanted), first, later=[(votes, nothing) for votes in later], samples=samples)

@@ -47,6 +47,11 @@ class GoldSet:
         """The rows with a person's word on any metric."""
         return self.rows.filter(pl.any_horizontal(pl.col(list(HUMAN.values())).is_not_null()))
 
+    def has(self, metric: str) -> bool:
+        """Return whether a judge or a person decided anything on a metric."""
+        columns = [VERDICT[metric] + judge for judge in self.judges] + [HUMAN[metric]]
+        return any(self.rows[column].count() for column in columns)
+
     def on(self, metric: str) -> pl.DataFrame:
         """The rows with ``yes`` and ``total`` of their judges and people's word, ``correct``, on a metric."""
         verdicts = pl.col([VERDICT[metric] + judge for judge in self.judges])

@@ -9,6 +9,7 @@ very answer).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -51,6 +52,16 @@ def read_votes(source: str, metric: str) -> pl.DataFrame:
     path = Path(source)
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     return pl.concat([_read_file(file, metric) for file in files])
+
+
+def metrics_of(source: str) -> set[str]:
+    """Return the metrics on which a file, or a folder of files, has votes. What cannot be read has none here."""
+    path = Path(source)
+    metrics: set[str] = set()
+    for file in path.glob("*.parquet") if path.is_dir() else [path]:
+        with suppress(pl.exceptions.PolarsError, OSError):
+            metrics.update(pl.scan_parquet(file, glob=False).select(pl.col("metric").unique()).collect()["metric"])
+    return metrics
 
 
 def _read_file(path: Path, metric: str) -> pl.DataFrame:

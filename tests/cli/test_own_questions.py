@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,13 @@ def test_a_quiz_and_models_are_enough_for_a_board_and_a_page_that_say_they_are_m
     assert MADE_UP in first.err
     assert MADE_UP in call("leaderboard", "runs-sandbox/quiz").err
     assert MADE_UP in (folder / "runs-sandbox" / "quiz" / "site" / "index.html").read_text(encoding="utf-8")
+
+    board = call("leaderboard", "runs-sandbox/quiz", "--format", "json").out
+    for form, path in (("votes", "archive/quiz.parquet"), ("ppi", "quiz.jsonl")):
+        assert call("export", "runs-sandbox/quiz", "--to", form, "--out", path).code == 0
+        ranked = json.loads(call("leaderboard", path.removesuffix("/quiz.parquet"), "--format", "json").out)
+        shown = [{name: row[name] for name in ("model", "score", "lower", "upper")} for row in ranked]
+        assert shown == [{name: row[name] for name in shown[0]} for row in json.loads(board)], form
 
     manifest = load_manifest(folder / "quiz.toml")
     assert (manifest.name, manifest.items.source) == ("quiz", "quiz.csv")
