@@ -89,7 +89,7 @@ def event_json(event: Event) -> dict[str, object]:
     return {**{name: getattr(event, name) for name in names}, "at": iso(event.at)}
 
 
-def followed(store: RunStore, clock: Clock, every: float = FOLLOW_SECONDS) -> Iterator[Event]:
+def followed(store: RunStore, clock: Clock) -> Iterator[Event]:
     """Yield the run's events as they come, until the run is over."""
     last = 0
     while True:
@@ -99,7 +99,7 @@ def followed(store: RunStore, clock: Clock, every: float = FOLLOW_SECONDS) -> It
             yield event
         if over:
             return
-        clock.sleep(every)
+        clock.sleep(FOLLOW_SECONDS)
 
 
 class _Fresh:

@@ -38,8 +38,6 @@ def sandbox(
     Nine of them on one port. Prints the environment that points there.
     """
 
-    from layton_batch.errors import DataError
-
     if state is not None and state.exists() and not state.is_dir():
         raise DataError(f"sandbox: --state {state}: is a file; name a folder, new or not")
     try:

@@ -52,7 +52,7 @@ class ComparisonDocument(Document):
             print_comparison(self.comparison, self.target)
 
     def as_json(self) -> object:
-        return self.decision or self.comparison
+        return asdict(self.decision or self.comparison)
 
     def text(self, form: str) -> str:
         below = "" if self.decision is None else gate_markdown(self.decision)

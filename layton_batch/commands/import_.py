@@ -53,7 +53,7 @@ class ImportDocument(TextDocument):
         return [one_line(_summary(result)) for result in self.results]
 
     def as_json(self) -> object:
-        return self.results
+        return [asdict(result) for result in self.results]
 
 
 def import_(

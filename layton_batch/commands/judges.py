@@ -46,7 +46,8 @@ class JudgesDocument(Document):
 
     def as_json(self) -> object:
         verdicts = [judge.document() for judge in self.verdicts]
-        return {**asdict(self.diagnosis), "annotators": self.annotators, "verdicts": verdicts}
+        annotators = None if self.annotators is None else asdict(self.annotators)
+        return {**asdict(self.diagnosis), "annotators": annotators, "verdicts": verdicts}
 
 
 def judges(

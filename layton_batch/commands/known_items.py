@@ -26,9 +26,9 @@ _ANSWER, _JUSTIFICATION = "is_answer_correct_", "is_justification_correct_"
 _RECORDED = ("riddle_id", "model", "answer", "justification")
 
 
-def bundled_answerer(seed: int = 0) -> Answerer:
+def bundled_answerer() -> Answerer:
     """Return made-up models that know the bundled items of every task."""
-    return SimulateAnswerer(chain.from_iterable(known_items(_bundled(name), name) for name in BUILT_IN), seed)
+    return SimulateAnswerer(chain.from_iterable(known_items(_bundled(name), name) for name in BUILT_IN))
 
 
 def _bundled(name: str) -> Iterator[Item]:

@@ -54,7 +54,7 @@ class LabelPlanDocument(Document):
         print_label_plan(self.plan)
 
     def as_json(self) -> object:
-        return self.plan
+        return asdict(self.plan)
 
 
 def label_plan(

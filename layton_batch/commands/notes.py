@@ -38,3 +38,6 @@ class TextDocument(Document):
 
     def show(self) -> None:
         warn(self.sentences)
+
+    def as_json(self) -> object:
+        return list(self.sentences)

@@ -46,11 +46,9 @@ class _ModelFinding:
     in_params: bool = False
 
 
-def check_models(
-    manifest: Manifest, settings: Settings, clock: Clock, table: KnownModels | None = None
-) -> ModelFindings:
+def check_models(manifest: Manifest, settings: Settings, clock: Clock) -> ModelFindings:
     """Check the manifest's models and their judges against the table, as of now."""
-    table, today = table or model_table.load(), utc(clock.now()).date()
+    table, today = model_table.load(), utc(clock.now()).date()
     specs = asked_models(manifest)
     names_by_finding: dict[tuple[str, str, _ModelFinding], list[str]] = {}
     for spec in specs:

@@ -90,7 +90,7 @@ def print_board(board: pl.DataFrame) -> None:
     paper = rows[0]["method"] == "paper"
     names = _paper_names(rows) if paper else _names(rows)
     table = _table(board.to_dicts(), names)
-    notes = _legend(rows, names)
+    notes = _legend(rows)
     show(Table(table.columns, table.rows, _title(rows), notes))
     if not paper:
         _print_failures(rows)
@@ -181,7 +181,7 @@ _WHERE = {NEW_ITEMS: "for new items of this kind", THIS_SET: "for exactly this s
 _ALIKE = "alike: models that share a letter cannot be told apart by their rank ranges"
 
 
-def _legend(rows: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
+def _legend(rows: Sequence[Row]) -> tuple[str, ...]:
     """Explain the column headings."""
     row = rows[0]
     if row["method"] == "paper":
@@ -335,7 +335,7 @@ def board_html(board: pl.DataFrame) -> str:
     paper = rows[0]["method"] == "paper"
     names = _paper_names(rows) if paper else _names(rows)
     table = _table(board.to_dicts(), names)
-    notes = (*_legend(rows, names), *board_notes(complete(board)))
+    notes = (*_legend(rows), *board_notes(complete(board)))
     return as_html(Table(table.columns, table.rows, _title(rows), notes))
 
 

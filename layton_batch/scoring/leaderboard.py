@@ -144,12 +144,11 @@ def _letter(number: int) -> str:
     return (_letter(number // 26 - 1) if number >= 26 else "") + string.ascii_uppercase[number % 26]
 
 
-def interval_text(row: Mapping[str, Any], target: str | None = None) -> str:
-    """The interval of a row on a target, else on the row's own."""
-    if row["method"] == RULE and (target or row["target"]) == THIS_SET:
+def interval_text(row: Mapping[str, Any]) -> str:
+    """Return the interval of a row, in points."""
+    if row["method"] == RULE and row["target"] == THIS_SET:
         return "exact"
-    prefix = PREFIX[target] if target else ""
-    return range_text(row[prefix + "lower"], row[prefix + "upper"])
+    return range_text(row["lower"], row["upper"])
 
 
 def verdicts_text(row: Mapping[str, Any]) -> str:
@@ -159,7 +158,6 @@ def verdicts_text(row: Mapping[str, Any]) -> str:
     return f"{row['n_verdicts'] - row['n_verdicts_missing']:,} of {row['n_verdicts']:,}"
 
 
-def ranks_text(row: Mapping[str, Any], target: str | None = None) -> str:
-    """The rank range of a row on a target, else on the row's own."""
-    prefix = PREFIX[target] if target else ""
-    return range_text(row[prefix + "rank_best"], row[prefix + "rank_worst"], 0)
+def ranks_text(row: Mapping[str, Any]) -> str:
+    """Return the rank range of a row."""
+    return range_text(row["rank_best"], row["rank_worst"], 0)
