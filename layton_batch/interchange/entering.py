@@ -20,6 +20,7 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.interchange.prediction_files import Answers, ImportedModel
 from layton_batch.manifest.form import LONGEST_NAME
+from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Batch, Content, Job, ModelSpec, Response
 from layton_batch.runs.context import Run
@@ -113,7 +114,7 @@ def check_answers(manifest: Manifest, runs: Path, settings: Settings, files_mode
     """
     folder = home_of(manifest, runs)
     if not folder.manifest.exists():
-        _check_names((), files_models)
+        _check_models(manifest, (), files_models)
         return
     with read_run(folder, settings, manifest) as run:
         _check_all(run, files_models)
@@ -122,7 +123,8 @@ def check_answers(manifest: Manifest, runs: Path, settings: Settings, files_mode
 def _check_all(run: Run, files_models: Sequence[ImportedModel]) -> None:
     for imported in files_models:
         _checked(run, imported)
-    _check_names([job.spec for job in run.store.jobs() if job.role is Role.PREDICT], files_models)
+    asked = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT]
+    _check_models(run.manifest, asked, files_models)
 
 
 def _checked(run: Run, imported: ImportedModel) -> _ModelImport:
@@ -142,15 +144,21 @@ def _checked(run: Run, imported: ImportedModel) -> _ModelImport:
     return _ModelImport(imported, job_there or jobs[0], job_there is None, more, given)
 
 
-def _check_names(specs: Sequence[ModelSpec], files_models: Sequence[ImportedModel]) -> None:
-    """Raise DataError for names that no model can have, and where samples are lacking, or not as many with every number
-    of hints: no board has such. ``specs``: the models of the run.
+def _check_models(manifest: Manifest, specs: Sequence[ModelSpec], files_models: Sequence[ImportedModel]) -> None:
+    """Raise DataError for names that no model can have, for models that no judge may judge, and where samples are
+    lacking, or not as many with every number of hints: no board has such. ``specs``: the models of the run.
     """
+    panel = manifest.panel()
     for imported in files_models:
         name = imported.spec.name
         if not 0 < len(name) <= LONGEST_NAME or printable(name) != name:
             raise DataError(
                 f"{imported.source}: {name[:50]!r} cannot name a model: 1 to {LONGEST_NAME} characters that are seen"
+            )
+        if panel and not seat_jury(panel, imported.spec, seats=1):
+            raise DataError(
+                f"{imported.source}: no judge may sit for {name!r}: all of the panel are of its family "
+                f"{imported.spec.family!r}; add a judge of another maker to the panel, or correct the family"
             )
     new = [imported.spec for imported in files_models]
     for name in dict.fromkeys(spec.name for spec in new):

@@ -44,11 +44,11 @@ def until_told(life: Life, words: str) -> None:
         time.sleep(0.01)
 
 
-def ends_well(begun: History) -> None:
-    """Hold that the same command goes on to the end, and that each of four rows was billed once."""
+def ends_well(begun: History, rows: int = 4) -> None:
+    """Hold that the same command goes on to the end, and that each row was billed once."""
     assert begun.command(*START)[0] == 0
     begun.played.world.let_all_end()
-    assert len({bill.key for bill in begun.played.world.bills}) == len(begun.played.world.bills) == 4
+    assert len({bill.key for bill in begun.played.world.bills}) == len(begun.played.world.bills) == rows
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,9 @@ def test_a_stopped_command_keeps_the_answer_to_the_call_it_had_begun_and_begins_
 def test_two_seconds_after_the_second_stop_the_program_is_gone_whatever_it_waits_for(
     forks: Forks, first: signal.Signals
 ) -> None:
-    with history(forks, PLAN) as begun, ExitStack() as stack:
-        begun.write(RUN, PLAN.asks)
+    plan = Plan(1, Asks(("alpha",), ((0, 0), (1, 0))))  # no other model's thread may be within a commit
+    with history(forks, plan) as begun, ExitStack() as stack:
+        begun.write(RUN, plan.asks)
 
         def stop_twice(life: Life) -> None:
             other = stack.enter_context(closing(sqlite3.connect(begun.folder / "runs" / "state.sqlite3")))
@@ -95,7 +96,7 @@ def test_two_seconds_after_the_second_stop_the_program_is_gone_whatever_it_waits
         assert time.monotonic() - stopped_at[0] < 2.0 * SLACK
         assert code == 75, said
         stack.close()
-        ends_well(begun)
+        ends_well(begun, rows=2)
 
 
 @pytest.mark.parametrize("phase", tiered(("sent", "executed", "answered"), ci=("executed",)))

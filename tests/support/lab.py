@@ -143,8 +143,9 @@ class Lab:
             yield run
 
     def finish(self, text: str, *, max_hours: float = 200.0) -> Status:
-        """Drive the run to its end, or until it cannot go on, on the manual clock."""
+        """Agree to all that is planned, and drive the run to its end or until it cannot go on, on the manual clock."""
         with self.open(text) as run:
+            run.store.set_agreed(is_agreed=True)
             return drive(run, once=False, stop_at=self.clock.now() + max_hours * 3600)
 
     def finish_paid_once(self, text: str) -> Status:
