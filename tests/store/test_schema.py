@@ -62,7 +62,8 @@ def test_a_database_of_another_version_is_refused_and_left_as_it_is(url: str) ->
     engine = open_engine(url)
     with engine.begin() as connection:
         connection.execute(schema.schema_version.update().values(version=7))
-    with pytest.raises(StoreError, match=rf"has schema version 7.*knows version {schema.VERSION} only: use the layton-batch"):
+    expected = rf"has schema version 7.*knows version {schema.VERSION} only: use the layton-batch"
+    with pytest.raises(StoreError, match=expected):
         open_engine(url)
     with engine.begin() as connection:
         assert connection.execute(select(schema.schema_version)).all() == [(7,)]
