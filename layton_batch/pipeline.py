@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from layton_batch.batches.cancel import is_cancelled
 from layton_batch.batches.tick import Tick
-from layton_batch.batches.unknown_costs import bill_creates
 from layton_batch.clock import is_due
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
@@ -38,7 +37,6 @@ def advance(run: Run, patience: float | None = None) -> bool:
     moved = plan(run)  # manifest → jobs, requests, batch files
     tick = Tick(is_cancelled=is_cancelled(run))
     moved |= _serve_providers(run, tick, patience)
-    moved |= bill_creates(run)  # creates that nobody can tell of → the bill
     moved |= grade(run)  # responses → predictions, verdicts
     moved |= score(run)  # verdicts → votes
     moved |= _rank(run)  # votes and labels → leaderboard

@@ -56,7 +56,7 @@ def write_sites(
             target = out / folder.root.name if several else out
             store = store_of(folder)
             build_site(
-                folder, read_status(store), cost_report([folder]), target, home=HOME if several else "",
+                folder, read_status(store), cost_report({folder: store}), target, home=HOME if several else "",
                 add_answers=partial(add_answers, folder, settings),
                 add_sources=partial(pack_sources, folder, store) if with_data else None,
             )  # fmt: skip

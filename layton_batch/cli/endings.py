@@ -80,7 +80,7 @@ def _print_board(run: Run) -> None:
     print_board(with_incomplete(board(run, run.rules), incomplete_of(run)))
     for line in reader_notes(run):
         say(line)
-    say(total_line(cost_report([run.folder])))
+    say(total_line(cost_report({run.folder: run.store})))
 
 
 def _next_step(run: Run, status: Status) -> str:

@@ -43,11 +43,6 @@ class CostQuery:
         return cls(names, _day("since", since, today), _day("until", until, today))
 
     @property
-    def needs_days(self) -> bool:
-        """Return whether the days of batches have to be known."""
-        return not {"day", "week", "month"}.isdisjoint(self.by) or self.has_dates
-
-    @property
     def has_dates(self) -> bool:
         """Return whether the bill is of some days only."""
         return self.since is not None or self.until is not None

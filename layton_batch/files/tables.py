@@ -23,7 +23,7 @@ from layton_batch.files.table_columns import SCHEMAS, Columns
 DERIVED = frozenset(
     {
         *("predictions", "verdicts", "rejudged", "grades", "scores", "labels", "leaderboard", "judges"),
-        *("cost", "usage", "untold", "stated", "reused"),
+        *("cost", "usage", "reused"),
     }
 )
 """Tables that are made again where they are gone."""

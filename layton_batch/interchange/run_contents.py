@@ -91,11 +91,7 @@ def _of_model(run: Run, job: Job, jobs: Sequence[Job]) -> ModelContents:
 
 def _usage(run: Run, predictions: pl.DataFrame) -> dict[str, Row]:
     """Return the usage of each item's final answer."""
-    batches = sorted({str(name) for name in predictions["batch_id"].drop_nulls()})
-    parts = [path for name in batches if (path := run.folder.part("usage", name)).exists()]
-    if not parts:
-        return {}
-    usage = pl.concat([tables.read_part(part) for part in parts])
     keys = ["custom_id", "batch_id", "attempt"]
+    usage = tables.read(run.folder.tables, "usage")
     joined = predictions.select("item_id", *keys).join(usage.unique(keys, keep="last"), on=keys, how="inner")
     return {row["item_id"]: row for row in joined.iter_rows(named=True)}

@@ -17,7 +17,6 @@ from layton_batch.batches.admission import custom_id_problem
 from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.batch_file import BatchFiles
 from layton_batch.batches.cancel import withdraw
-from layton_batch.batches.cost_tables import name_model_in_cost_tables
 from layton_batch.batches.machine import AT_ONCE, AttemptWait, wait_before_next
 from layton_batch.batches.new_batch import new_batch, unsent_batch
 from layton_batch.costs.estimate import PromptSize, output_bound
@@ -68,7 +67,6 @@ def ask(run: Run, job: Job, mark: str) -> bool:
         # before the job counts as planned: a stop between these would leave a batch to be sent that nobody wants
         run.store.retire(job.id, planner.retired())
         _withdraw_unwanted(run, job)
-        name_model_in_cost_tables(run, job)
     batches = writer.batches(names, _AttemptOrigin())
     run.store.plan_job(job, batches, run.clock.now(), rows.columns(), planner.still_wanted)
     return True

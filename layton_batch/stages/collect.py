@@ -23,7 +23,6 @@ from layton_batch.batches.batch_results import (
     summed,
 )
 from layton_batch.batches.bill import Bill
-from layton_batch.batches.cost_tables import write_cost_tables
 from layton_batch.batches.decisions import StageDecision, at, carry_out
 from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
@@ -167,7 +166,6 @@ def _file(
         spent=bill.spent,
         unknown=bill.unknown_cost,
     )  # fmt: skip
-    write_cost_tables(run.folder, job, move.after, bill.charges, max_costs)
     run.store.apply(batch, move, now)
 
 

@@ -14,7 +14,7 @@ from functools import partial
 
 from layton_batch.batches.batch_file import RequestCosts
 from layton_batch.batches.bill import Bill
-from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
+from layton_batch.batches.charges import has_charges
 from layton_batch.costs.rates import is_of_a_manifest
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
@@ -63,7 +63,7 @@ def _reprice_job(run: Run, job: Job, batches: Sequence[Batch], expected: dict[st
     if not job.retired:  # what is not sent of a retired one never is
         _reprice_requests(run, job, batches, expected)
     for batch in batches:
-        if has_cost_tables(batch):
+        if has_charges(batch):
             _charge_again(run, job, batch)
     return True
 
@@ -75,7 +75,6 @@ def _charge_again(run: Run, job: Job, batch: Batch) -> None:
         return
     bill = Bill(run.prices.price(batch.provider, batch.model), bounds)
     bill.charge_again(charges)
-    write_cost_tables(run.folder, job, batch, bill.charges, bounds)
     run.store.charge_again(batch.id, bill.charges, bill.spent, bill.unknown_cost, run.clock.now())
 
 

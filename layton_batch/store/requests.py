@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, case, exists, func, literal_column, or_, select
+from sqlalchemy import Row, Select, String, and_, case, exists, func, literal_column, or_, select, type_coerce
 
 from layton_batch.clock import SystemClock
 from layton_batch.records import Batch, End, ModelSpec, RequestCost
@@ -15,6 +15,7 @@ from layton_batch.states import AT_PROVIDER, AnswerState, BatchOutcome, ErrorCla
 from layton_batch.store import schema
 from layton_batch.store.request_rows import KnownRequest, batch_key_query, chunks, job_key
 from layton_batch.store.rows import spec_from_json
+from layton_batch.store.schema import UsdColumn
 from layton_batch.store.transactions import Transactions
 
 LEFT_SECONDS = 36 * 3600.0
@@ -343,13 +344,19 @@ class Requests(Transactions):
             rows = connection.execute(self._of_batch(batch_id, *columns))
             return {name: (RequestOutcome(outcome), ErrorClass(error_class)) for name, outcome, error_class in rows}
 
-    def batches_of_unknown_cost(self) -> frozenset[str]:
-        """Return the collected batches with requests whose cost nobody can tell. An index has these requests alone."""
+    def charges(self) -> Sequence[Row[Any]]:
+        """Return batch, upper bound and charge of each request of the run that was answered or may have been billed, in
+        the order of batches and lines. Dollars are text: a large run has a hundred thousand rows."""
         attempts, batches = schema.attempts.c, schema.batches.c
-        unknown = select(attempts.batch).where(attempts.unknown_cost.is_not(None))
-        query = select(batches.batch_id).where(batches.run_id == self.run_id, batches.key.in_(unknown))
+        has_charge = or_(attempts.input_tokens.is_not(None), attempts.unknown_cost.is_not(None))
+        columns = [attempts.max_cost, *(attempts[field.name] for field in fields(RequestCost))]
+        plain = [type_coerce(column, String) if isinstance(column.type, UsdColumn) else column for column in columns]
+        query = select(batches.batch_id, *plain).join_from(
+            schema.batches, schema.attempts, batches.key == attempts.batch
+        )
+        mine = and_(batches.run_id == self.run_id, batches.state == str(Lifecycle.COLLECTED), batches.path != "")
         with self.reading() as connection:
-            return frozenset(connection.execute(query).scalars())
+            return connection.execute(query.where(mine, has_charge).order_by(batches.key, attempts.line)).all()
 
     def answered_batches(self) -> list[str]:
         """Return the batches that brought answers from a provider, in the order in which they were planned."""

@@ -8,7 +8,7 @@ second finds another state, and its decision is dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -56,9 +56,6 @@ class RunStore(Requests):
     """
 
     intents: Path | None = None
-    _collected: Mapping[int, Batch] = field(default_factory=dict)
-    """The collected batches that were read, by their numbers in the order of entry: none of them changes any more but
-    by what is learned of its creates."""
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
@@ -298,15 +295,10 @@ class RunStore(Requests):
 
     # ---- batches -----------------------------------------------------------------------------------------------
 
-    def batches(
-        self, states: Collection[Lifecycle] | None = None, provider: str | None = None, model: str | None = None
-    ) -> list[Batch]:
-        """Batches in order of entry, of these states or all, of this provider or all, of this model or all."""
-        if states is None and provider is None and model is None:
-            return self._all_batches()
+    def batches(self, states: Collection[Lifecycle] | None = None, provider: str | None = None) -> list[Batch]:
+        """Return the batches in order of entry, of these states or all, of this provider or all."""
         columns = schema.batches.c
         where = [columns.provider == provider] if provider is not None else []
-        where += [columns.model == model] if model is not None else []
         where += [columns.state.in_(sorted(map(str, states)))] if states is not None else []
         return self._read_batches(visible(self.run_id), *where)
 
@@ -315,23 +307,6 @@ class RunStore(Requests):
         query = select(table).where(table.c.run_id == self.run_id, *where).order_by(table.c.seq)
         with self.reading() as connection:
             return [batch_from(row) for row in connection.execute(query).mappings()]
-
-    def _all_batches(self) -> list[Batch]:
-        """Read open batches now, also what waits for a person, and collected ones only where there are more: a run of
-        years has thousands."""
-        table = schema.batches
-        mine, collected = table.c.run_id == self.run_id, table.c.state == str(Lifecycle.COLLECTED)
-        collected = and_(collected, ~table.c.needs_person)
-        still_open = select(table).where(mine, ~collected, visible(self.run_id))
-        with self.reading() as connection:
-            batches = {row["seq"]: batch_from(row) for row in connection.execute(still_open).mappings()}
-            # counted after the others are read: one of them may have been collected between
-            count = select(func.count()).select_from(table).where(mine, collected)
-            if connection.execute(count).scalar_one() != len(self._collected):
-                rows = connection.execute(select(table).where(mine, collected)).mappings()
-                self._collected = {row["seq"]: batch_from(row) for row in rows}
-            batches |= self._collected
-        return [batches[seq] for seq in sorted(batches)]
 
     def job_batches(self, job_id: str) -> list[Batch]:
         """The batches of one job, in order of entry: what concerns a job must not cost more with every other one."""
@@ -378,8 +353,6 @@ class RunStore(Requests):
                 writing.event(at, batch.id, kind, detail)
             if paying:
                 mark(writing.events[-1])
-        if batch.state is Lifecycle.COLLECTED:
-            self._collected = {}
         return after
 
     def _move(self, writing: Writing, batch: Batch, move: Move, at: float) -> None:

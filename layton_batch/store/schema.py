@@ -132,12 +132,6 @@ attempts = Table(
     Column("is_cut", Boolean, nullable=False, default=False),  # the answer ended at its output limit
     Column("unknown_cost", String(32)),  # why nobody can tell what it cost; NULL: known, or nothing was billed
     Index(
-        "unknown_costs",
-        "batch",
-        sqlite_where=text("unknown_cost IS NOT NULL"),
-        postgresql_where=text("unknown_cost IS NOT NULL"),
-    ),
-    Index(
         "one_open_attempt", "fingerprint", unique=True, sqlite_where=text("is_open"), postgresql_where=text("is_open")
     ),
 )

@@ -9,9 +9,9 @@ from decimal import Decimal
 
 from layton_batch.batches.answer_table import read_outcomes, write_answers
 from layton_batch.batches.bill import Bill
-from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
+from layton_batch.batches.charges import has_charges
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import Batch, Job, RequestCost
+from layton_batch.records import Batch, RequestCost
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_copy
 from layton_batch.runs.own_prices import price_book
@@ -49,13 +49,12 @@ def recompute(sources: RunSources, settings: Settings, *, with_pages: bool = Tru
     """
     done = Recomputation(sources.folder)
     with open_copy(sources.folder, settings) as run:
-        jobs = {job.id: job for job in run.store.all_jobs()}
         done.is_repriced = not run.store.price_changes()[0]
         for copied in sources.batches:
             store = run.store if copied.run_id == run.id else RunStore(run.store.engine, copied.run_id)
             batch = store.batch(copied.batch_id)
-            if batch.state is Lifecycle.COLLECTED and has_cost_tables(batch):
-                _collect(run, store, batch, jobs.get(batch.job_id) if copied.run_id == run.id else None, done)
+            if batch.state is Lifecycle.COLLECTED and has_charges(batch):
+                _collect(run, store, batch, done, is_own=copied.run_id == run.id)
         spent = run.store.money().spent
         if spent != done.dollars:
             done.differences.append(f"state: its batches cost ${spent:f}, and their answers ${done.dollars:f}")
@@ -77,8 +76,8 @@ def recompute(sources: RunSources, settings: Settings, *, with_pages: bool = Tru
     return done
 
 
-def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Recomputation) -> None:
-    """Write the answers of a batch, and the parts of its bill where it is the run's own (``job``)."""
+def _collect(run: Run, store: RunStore, batch: Batch, done: Recomputation, *, is_own: bool) -> None:
+    """Write the answers of a batch, and compare its charges where it is the run's own (``is_own``)."""
     folder = run.folder.workspace.batch(store.run_id, batch.id)
     about = folder.root.relative_to(run.folder.workspace.root).as_posix()
     recorded, requests = store.ends_of(batch.id), store.asked_of(batch.id)
@@ -92,13 +91,12 @@ def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Rec
     prices = price_book(run.manifest, batch.ended_at or batch.due_at)
     bill = Bill(prices.price(batch.provider, batch.model), requests)
     write_answers(folder, batch, replies, outcomes, bill.enter)
-    if job is None:
+    if not is_own:
         return
     charges = store.charges_of(batch.id)
     _compare_charges(about, bill.charges, charges, done)
     done.answers += sum(charge.is_answered for charge in charges)
     done.dollars += sum((charge.cost_usd for charge in charges if charge.cost_usd is not None), Decimal(0))
-    write_cost_tables(run.folder, job, batch, charges, requests)
 
 
 def _compare_charges(

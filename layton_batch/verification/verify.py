@@ -37,7 +37,6 @@ from layton_batch.verification.row_checks import check_rows
 _BOARD = frozenset({"leaderboard", "pairs", "label_need", "judges", "labels"})
 """Tables that are made with the board."""
 _BY_JOB = ("predictions", "verdicts", "rejudged", "grades", "scores", "reused")
-_BY_BATCH = ("usage", "untold", "stated")
 CHANGED = "was changed since it was written (its digest differs)"
 
 
@@ -249,12 +248,10 @@ def compare_run(folder: RunFolder, sources: RunSources, progress: Progress, chec
 def _behind(progress: Progress, *, is_board_of_now: bool, is_site_of_now: bool) -> frozenset[str]:
     """Return the tables, and parts of tables, that may be of an earlier state of the run, or not be there yet."""
     names = {f"{table}/{job_id}.parquet" for table in _BY_JOB for job_id in progress.open_jobs}
-    if not progress.is_finished:
-        names.update(_BY_BATCH)
     if not is_board_of_now:
         names.update(("scores", *_BOARD))
     if not is_site_of_now:
-        names.add("cost")
+        names.update(("cost", "usage"))
     return frozenset(names)
 
 
@@ -343,7 +340,7 @@ def _compare_pages(site: Path, sources: RunSources, checked: Verification, setti
         has_answers = (site / ANSWERS).is_file()
         with open_store(copy, settings) as store:
             build_site(
-                copy, read_status(store), cost_report([copy]), pages, origin=made_from(site), home=str(home),
+                copy, read_status(store), cost_report({copy: store}), pages, origin=made_from(site), home=str(home),
                 add_answers=lambda _path: has_answers,
             )  # fmt: skip
         checked.pages = count_files(pages)

@@ -13,7 +13,6 @@ from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.errors import ManifestError
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
-from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle
 from tests.support.lab import MODELS, Lab, lab, quiz_text
 from tests.support.tampering import Answer, Tamper, hostile
@@ -70,7 +69,7 @@ def test_a_create_that_is_carried_out_denied_and_never_listed_goes_again_five_ti
             events = [event for event in run.store.events() if event.kind in ("not_in_list", "create_closed")]
         assert [event.kind for event in events].count("not_in_list") == CREATES - 1
         assert [event.kind for event in events[:3]] == ["not_in_list", "not_in_list", "create_closed"]
-        assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.unknown_cost_usd
+        assert bench.bill().total.unknown_cost.usd == status.unknown_cost_usd
         with bench.open(text) as run:
             send_again(run, run.store.batches()[0].id)
             after = read_status(run.store)
@@ -86,7 +85,7 @@ def test_one_create_in_doubt_goes_again_by_itself_and_stays_counted(tmp_path: Pa
     with lab(tmp_path, Fault(on="create", action="status", status=500, times=1, provider="openai")) as bench:
         status = bench.finish_paid_once(text)
         assert (status.unknown_cost_usd, status.complete) == (bound(status), False)
-        assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.unknown_cost_usd
+        assert bench.bill().total.unknown_cost.usd == status.unknown_cost_usd
 
 
 def test_a_batch_that_is_adopted_after_six_creates_costs_what_it_cost_and_a_list_tells_of_the_others(

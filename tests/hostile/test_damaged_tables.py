@@ -62,7 +62,7 @@ def go_on(there: Lab) -> tuple[Status, dict[str, str]]:
 
 
 PARTS = (
-    *(f"predictions/{HURT}", f"verdicts/{JUDGE}", f"scores/{HURT}", f"usage/{HURT}.s0001.a1"),
+    *(f"predictions/{HURT}", f"verdicts/{JUDGE}", f"scores/{HURT}", "usage/usage"),
     *("leaderboard/leaderboard", "cost/cost"),
 )
 """Tables that are computed from others."""

@@ -19,7 +19,6 @@ from layton_batch.records import Event
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.site.build import made_from
-from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle
 from layton_batch.verification.verify import verify_run
 from tests.support.lab import Lab, lab, quiz_text
@@ -107,7 +106,7 @@ def keyless(provider: str) -> Provider:
 
 def unknown(bench: Lab, text: str) -> Decimal:
     """What the run says may have been billed: its status and its bill agree."""
-    status, total = bench.finish(text), cost_report([bench.run_folder(text)]).total
+    status, total = bench.finish(text), bench.bill().total
     assert total.unknown_cost.usd == status.unknown_cost_usd
     assert total.batched.complete == status.complete
     return status.unknown_cost_usd

@@ -36,7 +36,7 @@ def test_every_table_is_the_same_in_portions_of_two_rows(tmp_path: Path, monkeyp
     monkeypatch.setattr(tables, "PORTION_ROWS", 2)
     in_portions = played(tmp_path / "portions")
     for name, table in whole.items():
-        assert table.height > 0 or name in {"grades", "untold", "rejudged", "reused", "labels", "pairs", "label_need"}
+        assert table.height > 0 or name in {"grades", "rejudged", "reused", "labels", "pairs", "label_need"}
         assert in_portions[name].equals(table), name
     parts = (tmp_path / "portions" / "runs").rglob("batches/*/*/answers/*.parquet")
     assert max(part.stem for part in parts) == "00003"

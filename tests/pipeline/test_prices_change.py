@@ -238,7 +238,7 @@ def test_a_price_that_is_given_after_the_answers_came_is_what_they_cost(tmp_path
         assert charged(bench, asked()) > 0
         status = bench.finish(asked())
         assert status.spent_usd == bench.server.ledger().total_usd
-        assert (status.unknown_cost_usd, bench.table(asked(), "untold").height) == (0, 0)
+        assert (status.unknown_cost_usd, bench.bill().total.unknown_cost_requests) == (0, 0)
         with bench.open(asked()) as run:
             before = run.store.events()[-1]
             advance(run)
@@ -308,16 +308,14 @@ def test_an_answer_without_usage_stays_of_unknown_cost_whatever_the_price(
             patched.setattr(FileBatches, "decode", silent)
             before = bench.finish(asked()).unknown_cost_usd
         assert bench.finish(asked(2)).unknown_cost_usd > before > 0
-        assert bench.table(asked(2), "untold")["why"].to_list() == ["answered without usage"]
+        assert bench.bill().total.unknown_cost_requests == 1
 
 
 @pytest.mark.nightly
 def test_a_damaged_usage_table_does_not_keep_its_answers_from_being_charged_again(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         once = charged(bench, asked())
-        with bench.open(asked()) as run:
-            batch = next(batch for batch in run.store.batches() if batch.provider == "openai")
-            run.folder.part("usage", batch.id).write_bytes(b"not a table")
+        bench.run_folder(asked()).part("usage", "usage").write_bytes(b"not a table")
         assert charged(bench, asked(3)) == 3 * once
 
 

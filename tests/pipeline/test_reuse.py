@@ -12,11 +12,9 @@ from layton_batch.batches import batch_results
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.reports.cost import report_json
-from layton_batch.runs.folders import find_run
 from layton_batch.runs.requests import PaidAnswers, fingerprint_bytes
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
-from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle
 from tests.support.cli_harness import call
 from tests.support.lab import MODELS, Lab, lab, manifest_text, quiz_text
@@ -43,9 +41,9 @@ def test_another_run_of_the_same_questions_costs_nothing_and_says_what_they_cost
         assert bench.billed() == before
         board = ["model", "score", "lower", "upper"]
         assert bench.table(other, "leaderboard").select(board).equals(bench.table(JUDGED, "leaderboard").select(board))
-        report = report_json(cost_report([find_run("other", bench.runs)]))
+        report = report_json(bench.bill("other"))
         assert report["reused"] == {"requests": 2, "paid_usd": f"{first.spent_usd:f}"}
-        together = cost_report([find_run(name, bench.runs) for name in ("lab", "other")])
+        together = bench.bill("lab", "other")
         assert (together.reused.requests, together.total.requests) == (0, 2)  # the sums have what the first run paid
         third = named("third", JUDGED)
         assert bench.finish(third).spent_usd == 0
@@ -136,7 +134,7 @@ def test_what_is_on_its_way_under_another_job_is_waited_for(tmp_path: Path) -> N
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert len(bench.billed()) == 2
         bench.finish(named("other", twins))
-        report = report_json(cost_report([find_run("other", bench.runs)]))
+        report = report_json(bench.bill("other"))
         assert report["reused"] == {"requests": 2, "paid_usd": f"{status.spent_usd:f}"}
 
 

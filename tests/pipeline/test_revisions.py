@@ -15,7 +15,6 @@ from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.settings import Settings
-from layton_batch.stages.publish import cost_report
 from layton_batch.stages.rank import board
 from layton_batch.states import Lifecycle
 from tests.support.evidence import Rows
@@ -70,7 +69,7 @@ def test_a_display_name_is_no_question(tmp_path: Path) -> None:
         assert models_on_the_board(bench) == ["shown so"]
         assert set(bench.table(RENAMED, "predictions")["model"]) == {"shown so"}
         assert set(bench.table(RENAMED, "verdicts")["model"]) == {"shown so"}
-        lines = cost_report([bench.run_folder(RENAMED)]).lines
+        lines = bench.bill().lines
         assert {line.group[1:] for line in lines} == {("shown so", "predict"), ("tern-3-referee", "judge")}
         assert set(bench.table(RENAMED, "cost")["model"]) == {"shown so", "tern-3-referee"}
 
@@ -190,7 +189,7 @@ def test_two_models_that_ask_the_same_are_asked_once(tmp_path: Path) -> None:
         reused = bench.table(twice, "reused")
         assert reused.height == 4
         assert set(reused["run"]) == {"lab"}
-        assert cost_report([bench.run_folder(twice)]).reused.requests == 0  # the bill has what the run paid
+        assert bench.bill().reused.requests == 0  # the bill has what the run paid
 
 
 def test_what_was_only_planned_is_not_sent_when_it_is_not_asked_for_any_more(tmp_path: Path) -> None:

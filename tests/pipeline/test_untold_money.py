@@ -8,15 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.files import tables
-from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Usage
 from layton_batch.reports.cost import report_json
 from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
-from layton_batch.stages.publish import cost_report
-from tests.pipeline.test_outages import first
 from tests.support.lab import MODELS, Lab, lab, quiz_text
 
 OPENAI = ("openai",)
@@ -39,7 +35,7 @@ def test_a_row_that_cannot_be_read_is_bounded_in_the_status_and_in_the_bill(tmp_
         assert (status.complete, status.reserved_usd) == (False, 0)
         billed = bench.server.ledger().total_usd
         assert status.spent_usd < billed <= status.spent_usd + status.unknown_cost_usd
-        report = cost_report([bench.run_folder(text)])
+        report = bench.bill()
         assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (status.unknown_cost_usd, 1)
         assert report.total.batched.usd == status.spent_usd
         assert not report.total.batched.complete
@@ -82,7 +78,7 @@ def told_of(bench: Lab, text: str) -> str:
 def bounded(bench: Lab, text: str, status: Status) -> bool:
     """Whether three predictions are in the bill as answers of unknown cost, and their bounds beside it."""
     usage = bench.table(text, "usage").filter(role="predict")
-    report = cost_report([bench.run_folder(text)])
+    report = bench.bill()
     asked = bench.requests(text).filter(role="predict")
     assert usage["cost_usd"].to_list() == [None] * 3
     assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (status.unknown_cost_usd, 3)
@@ -98,17 +94,3 @@ def test_an_answer_that_does_not_tell_its_tokens_costs_up_to_its_bound_not_nothi
     with lab(tmp_path) as bench:
         assert bounded(bench, text, bench.finish(text))
         assert "3 answered without usage" in told_of(bench, text)
-
-
-def test_what_a_collecting_that_was_cut_short_noted_does_not_outlive_the_next_one(tmp_path: Path) -> None:
-    """It was killed before its commit; the download that counts brought every row whole."""
-    text = quiz_text(OPENAI)
-    with lab(tmp_path) as bench:
-        with bench.open(text) as run:
-            advance(run)
-            left = run.folder.part("untold", first(run).id)
-        row = {"custom_id": "c", "role": "predict", "provider": "openai", "model": "m", "answered": False}
-        tables.write(left, tables.frame("untold", [row | {"batch_id": left.stem, "attempt": 1, "why": "unreadable"}]))
-        assert bench.finish(text).complete
-        assert bench.table(text, "untold").is_empty()
-        assert cost_report([bench.run_folder(text)]).total.unknown_cost_requests == 0

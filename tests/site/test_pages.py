@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from layton_batch.costs.report import UnknownCost
 from layton_batch.errors import DamagedTableError, FileError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
@@ -16,6 +18,7 @@ from layton_batch.runs.status import RunState
 from layton_batch.scoring import history
 from layton_batch.site import item_pages
 from layton_batch.site.build import build_site
+from layton_batch.states import Role
 from tests.support.fabricated_run import FabricatedRun, Row, Words, fabricated
 from tests.support.read_html import pages, read_page, words
 
@@ -165,7 +168,7 @@ def test_the_bill_is_that_of_the_command_with_unknown_prices_and_lower_bounds(tm
     first, second, *rows = run.usage_rows()
     nothing = dict.fromkeys(("cost_usd", "unbatched_usd"))
     run.table("usage", [{**first, **nothing, "provider": "together"}, {**second, **nothing}, *rows])
-    run.table("untold", [{**second, "why": "unread", "answered": True, "bound_usd": "1.25"}])
+    run.unknown = [UnknownCost("openai", str(second["model"]), Role.PREDICT, Decimal("1.25"), answered=True)]
     shown = words(read_page(built(run) / "cost.html"))
     assert "together 1 unknown unknown unknown" in shown
     assert "beta-10 answers 4 5,000 0 2,000 500 at least $0.0093 at least $0.0186" in shown

@@ -156,7 +156,7 @@ def test_bounds_change_for_the_batches_that_are_named_and_no_others(url: str) ->
         assert bounds == [(first.max_cost, first.expected_usd), (Decimal(7), Decimal(5))]
 
 
-def test_collected_batches_are_read_once_and_stand_in_the_order_of_entry(url: str) -> None:
+def test_batches_stand_in_the_order_of_entry_whatever_became_of_them(url: str) -> None:
     with opened(url, 4) as store:
         looking = store_on(store.engine)
         assert [one.state for one in looking.batches()] == [Lifecycle.PLANNED] * 4
@@ -165,5 +165,3 @@ def test_collected_batches_are_read_once_and_stand_in_the_order_of_entry(url: st
             for state in (Lifecycle.SUBMITTING, Lifecycle.IN_FLIGHT, Lifecycle.ENDED, Lifecycle.COLLECTED):
                 mine = store.apply(mine, moved(mine, state), NOW)
             assert store.batches() == looking.batches() == store.batches([*Lifecycle])
-        first, again = looking.batches(), looking.batches()
-        assert [before is after for before, after in zip(first, again, strict=True)] == [False, True, False, True]

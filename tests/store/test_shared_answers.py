@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.reports.cost import report_json
-from layton_batch.runs.folders import find_run
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
-from layton_batch.stages.publish import cost_report
 from tests.support.lab import Lab, lab, quiz_text
 from tests.support.tiers import tiered
 
@@ -39,7 +37,7 @@ def test_another_run_of_the_same_database_pays_for_nothing_again(tmp_path: Path,
         assert planned.to_send == 0
         assert bench.finish(OTHER).unanswered == 0
         assert bench.billed() == before
-        said = report_json(cost_report([find_run("other", bench.runs)]))
+        said = report_json(bench.bill("other"))
         assert json.loads(json.dumps(said))["reused"]["requests"] == 1
         assert bench.finish(ONE.replace('name = "lab"', 'name = "third"', 1)).spent_usd == 0
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.costs.report import CostReport
+from layton_batch.batches.charges import usage_rows
+from layton_batch.costs.report import CostReport, UnknownCost, build_report
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.runs.status import JobStatus, RunState, Status
-from layton_batch.stages.publish import cost_report
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.support.fabricated_judges import judges_rows
 
@@ -82,6 +82,7 @@ class FabricatedRun:
     folder: RunFolder
     words: Words = field(default_factory=Words)
     items: int = ITEMS
+    unknown: Sequence[UnknownCost] = ()
 
     def write(self) -> None:
         self.manifest()
@@ -297,7 +298,8 @@ class FabricatedRun:
         ]
 
     def bill(self) -> CostReport:
-        return cost_report([self.folder])
+        usage, reused = (usage_rows(tables.read(self.folder.tables, name)) for name in ("usage", "reused"))
+        return build_report(usage, self.unknown, reused=reused)
 
     def status(self, state: RunState = RunState.DONE) -> Status:
         words = self.words

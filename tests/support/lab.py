@@ -13,6 +13,7 @@ import polars as pl
 
 from layton_batch.clock import Pacing
 from layton_batch.commands.known_items import bundled_answerer
+from layton_batch.costs.report import WHOLE, CostReport
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import drive
@@ -26,6 +27,7 @@ from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig, SandboxLimits
 from layton_batch.sandbox.answerers.questions import Answerer
 from layton_batch.settings import Settings
+from layton_batch.stages.publish import queried_costs
 from layton_batch.store.reopening import retry
 from tests.support.asked import asked_requests
 from tests.support.manual_clock import ManualClock
@@ -170,6 +172,10 @@ class Lab:
             parts = sorted(folder.batches.glob("*/answers/*.parquet"))
             return pl.concat([tables.frame(name, []), *map(tables.read_part, parts)])
         return tables.read(folder.tables, name)
+
+    def bill(self, *names: str) -> CostReport:
+        """What `cost` says of these runs."""
+        return queried_costs([find_run(name, self.runs) for name in names or ("lab",)], WHOLE, self.settings)
 
     def requests(self, text: str) -> pl.DataFrame:
         """What the run's jobs ask (see ``tests/support/asked.py``)."""
