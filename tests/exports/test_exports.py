@@ -163,15 +163,6 @@ def test_a_document_has_score_interval_judges_and_the_checksum_of_its_lines(jury
         assert document["source_metadata"]["source_organization_name"] == "our group"  # type: ignore[index]
 
 
-def test_a_run_and_the_lines_of_other_models_stand_on_one_board(rule: RunFolder, tmp_path: Path) -> None:
-    _export(rule, "eee", tmp_path)
-    path = sorted(tmp_path.glob("data/*/*/*/*_samples.jsonl"))[0]
-    metric = call("leaderboard", rule.root, "--format", "json").json[0]["metric"]  # type: ignore[index]
-    ended = call("leaderboard", rule.root, f"another={path}", "--metric", metric, "--format", "json")
-    assert ended.code == 0, ended.err
-    assert len(json.loads(ended.out)) == 4
-
-
 def test_a_site_has_the_same_lines_in_one_file_unless_they_are_too_many(
     jury: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,10 +12,9 @@ from layton_batch.batches.machine import MOST_REPEATS
 from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.errors import ManifestError
 from layton_batch.runs.status import RunState, Status, read_status
-from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle
-from tests.support.lab import MODELS, Lab, lab, quiz_text
+from tests.support.lab import MODELS, Lab, quiz_text
 from tests.support.tampering import Answer, Tamper, hostile
 from tests.support.tiers import tiered
 
@@ -79,14 +78,6 @@ def test_a_create_that_is_carried_out_denied_and_never_listed_goes_again_five_ti
         done = bench.finish(text)
         assert done.state is not RunState.RUNNING
         assert made_at(bench, provider) <= CREATES + 1
-
-
-def test_one_create_in_doubt_goes_again_by_itself_and_stays_counted(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=3)
-    with lab(tmp_path, Fault(on="create", action="status", status=500, times=1, provider="openai")) as bench:
-        status = bench.finish_paid_once(text)
-        assert (status.unknown_cost_usd, status.complete) == (bound(status), False)
-        assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.unknown_cost_usd
 
 
 def test_a_batch_that_is_adopted_after_six_creates_costs_what_it_cost_and_a_list_tells_of_the_others(

@@ -11,48 +11,12 @@ from pathlib import Path
 import pytest
 
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from tests.support.cli_harness import PROGRAM, ROOT, Desk, Ending, call, desk, write
+from tests.support.cli_harness import PROGRAM, ROOT, Ending, call, desk, write
 from tests.support.lab import BUNDLED, manifest_text, quiz_text
 from tests.support.tiers import tiered
 
 FULL, GOLD = Path("/dev/full"), BUNDLED / "gold_llm.jsonl"
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
-
-
-# ---- the same command elsewhere ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """A run that was begun in one folder; the same command is about to be given in another."""
-    with desk(tmp_path, monkeypatch) as found:
-        assert call("run", found.write(quiz_text(limit=2)), "--once").code == 75
-        (tmp_path / "elsewhere").mkdir()
-        monkeypatch.chdir(tmp_path / "elsewhere")
-        yield found
-
-
-def test_who_names_the_other_folder_begins_there(bench: Desk) -> None:
-    end = call("run", bench.folder / "manifest.toml", "--runs", "runs", "--once")
-    assert end.code == 75
-    assert f"begins in {Path('runs').absolute()}" in end.err
-
-
-def test_a_run_that_was_copied_here_goes_on_and_is_not_said_to_begin(bench: Desk) -> None:
-    shutil.copytree(bench.folder / "runs", "runs")
-    end = call("run", bench.folder / "manifest.toml")
-    assert (end.code, "begins in" in end.err) == (0, False)
-    assert set(bench.lab.billed().values()) == {1}
-
-
-def test_a_list_of_runs_that_is_damaged_or_cannot_be_written_stops_no_run(bench: Desk) -> None:
-    shutil.rmtree(bench.folder / "user")
-    write(bench.folder, "", "user")
-    assert call("run", bench.folder / "manifest.toml", "--once").code == 75
-    (bench.folder / "user").unlink()
-    (bench.folder / "user" / "layton-batch").mkdir(parents=True)
-    (bench.folder / "user" / "layton-batch" / "runs.jsonl").write_bytes(b'{"run": "x"}\n[]\n{"ru')
-    assert call("run", bench.folder / "manifest.toml", "--once").code == 75
 
 
 # ---- real processes ------------------------------------------------------------------------------------------------

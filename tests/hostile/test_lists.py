@@ -10,7 +10,6 @@ import pytest
 from layton_batch.batches.resolve import send_again
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
-from layton_batch.providers import connect
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState
@@ -179,7 +178,3 @@ def test_a_lost_batch_is_not_sent_again_on_a_persons_word_while_the_list_is_in_t
 
 def first(run: Run) -> Batch:
     return run.store.batches()[0]
-
-
-def test_every_dialect_with_a_list_is_played_here() -> None:
-    assert all(connect(provider, None).capabilities.certain_find for provider in MODELS)

@@ -203,28 +203,6 @@ def test_every_key_does_what_the_help_says_and_pages_fit_their_width_and_can_be_
             assert page.complaints == []
 
 
-def test_an_empty_enter_says_what_is_missing_and_no_key_is_lost_without_a_word(
-    browser: Browser, copied: Copied, tmp_path: Path
-) -> None:
-    root = copied(PLAIN)
-    told = "document.querySelector('[data-message]').textContent"
-    with served(root) as address:
-        page = page_of(browser, tmp_path, address)
-        page.press("Enter")
-        assert page.tab.run(told).startswith("Nothing is set: 1 or 2 for the answer, 3 or 4")
-        page.press("1")
-        assert page.tab.run(told) == ""
-        keys = (
-            "for (const key of ['3', 'n']) document.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))"
-        )
-        page.after(lambda: page.tab.run(keys.replace("document.dis", "document.body.dis")))
-        assert page.tab.run(told).startswith("The key n came before this answer was shown")
-        assert [one.both_correct for one in read_label_actions(RunFolder(root)).labels()] == [True]
-        page.go(address.partition("?")[0])
-        assert page.tab.run(told) == ""
-        assert page.complaints == []
-
-
 def test_no_attack_in_any_text_runs(browser: Browser, copied: Copied, tmp_path: Path) -> None:
     root = copied(PLAIN)
     say_everywhere(root, "\n".join(PAYLOADS))
@@ -239,16 +217,3 @@ def test_no_attack_in_any_text_runs(browser: Browser, copied: Copied, tmp_path: 
         page.go(address.partition("?")[0] + "progress")
         assert page.tab.run("typeof window.attacked") == "undefined"
         assert page.complaints == []
-
-
-def test_the_app_ends_with_control_c_and_says_what_is_kept(copied: Copied, tmp_path: Path) -> None:
-    root = copied(PLAIN)
-    with served_apart(tmp_path, root.name) as (process, address):
-        port = address.split(":")[2].partition("/")[0]
-        taken = call("label", root.name, "--port", port)
-        assert (taken.code, taken.err.count("\n")) == (2, 1)
-        assert "in use" in taken.err
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
-        assert process.returncode == 0
-        assert "0 labels" in told

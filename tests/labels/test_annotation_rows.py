@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files.sources import RowLocation, Rows, read_rows
+from layton_batch.files.sources import RowLocation, read_rows
 from layton_batch.scoring.annotations import (
     Annotation,
     annotation_row,
@@ -47,20 +47,6 @@ def test_the_columns_of_layton_eval_s_annotations_are_known() -> None:
     assert (one.item_id, one.model, one.provider, one.n_hints) == ("088-294", "gemini-3-flash-preview", "gemini", 2)
     assert (one.answer_correct, one.justification_correct, one.both_correct) == (True, False, False)
     assert one.also == "gemini-3-flash_thinking_32k"
-
-
-def test_the_columns_of_layton_eval_s_labelling_app_are_known() -> None:
-    one = parse_annotation(
-        {
-            "riddle_id": "i",
-            "model": "m",
-            "answer_correct": True,
-            "justification_correct": True,
-            "overall_correct": True,
-        },
-        RowLocation("f", 1),
-    )
-    assert one.both_correct is True
 
 
 def test_one_part_alone_is_a_label_of_that_part_only() -> None:
@@ -103,10 +89,6 @@ def test_a_label_reads_back_as_it_was_kept() -> None:
     assert parse_annotation(annotation_row(one), RowLocation("f", 1)) == one  # type: ignore[arg-type]
 
 
-def test_times_in_seconds_are_times() -> None:
-    assert parsed(time=1_795_000_000).time == "2026-11-18T11:06:40+00:00"
-
-
 def test_the_later_label_of_one_annotator_counts_by_time_where_both_have_one_else_by_order() -> None:
     early, late = parsed(time="2026-11-20T08:00:00Z"), parsed(answer_correct=False, time="2026-11-21T08:00:00+02:00")
     assert list(latest([late, early]).values()) == [late]
@@ -142,10 +124,6 @@ def beside(*annotations: Annotation) -> tuple[dict[tuple[str, str], list[str]], 
         {(who.model, item): sorted(given) for (who, item), given in found.by_prediction.items()},
         dict(found.apart),
     )
-
-
-def test_labels_join_by_the_shown_name_or_the_provider_s() -> None:
-    assert beside(parsed(), parsed(model="shared-id"))[0] == {("a", "i1"): [""], ("b", "i1"): [""]}
 
 
 def test_a_label_with_text_joins_only_that_answer_whatever_the_model_is_called() -> None:
@@ -186,13 +164,6 @@ def labelled(*annotations: Annotation, gold: list[Label] | None = None) -> dict[
     return {(model, item_id): (yes, total, correct) for model, item_id, yes, total, correct in rows}
 
 
-def test_annotations_become_labels_beside_the_jury_s_votes() -> None:
-    assert labelled(parsed(), parsed(item_id="i2", answer_correct=False)) == {
-        ("a", "i1"): (1, 3, True),
-        ("a", "i2"): (0, 3, False),
-    }
-
-
 def test_the_gold_set_is_one_of_the_annotators() -> None:
     gold = [Label(A, "i1", 1, 3, False, content_key("x", None)), Label(B, "i1", 3, 3, True, content_key("q", None))]
     others = {("b", "i1"): (3, 3, True)}
@@ -200,12 +171,6 @@ def test_the_gold_set_is_one_of_the_annotators() -> None:
     assert labelled(parsed(annotator="ann"), gold=gold) == others  # a tie
     twice = (parsed(annotator="ann"), parsed(annotator="bob"))
     assert labelled(*twice, gold=gold) == {("a", "i1"): (1, 3, True)} | others
-
-
-def test_the_first_row_at_fault_stops_the_whole_file() -> None:
-    rows = Rows((ROW, {**ROW, "model": 1}), (RowLocation("f", 1), RowLocation("f", 2)))
-    with pytest.raises(DataError, match="f, line 2"):
-        parse_annotations(rows)
 
 
 def test_a_spreadsheet_s_rows_and_ids_that_are_numbers_are_labels(tmp_path: Path) -> None:

@@ -84,10 +84,3 @@ def test_explanations_that_people_confirm_are_a_file_of_items(ended: Desk, tmp_p
     assert {tuple(row["confirmed_by"]) for row in rows} == {("ada",)}
     assert all(row["justification"] and (row["answer"] or row["solution"]) for row in rows)
     assert call("check", out, "--json").table()["fits"] == {"llm": len(rows)}
-
-
-def test_a_run_of_another_role_has_no_explanations_to_export(tmp_path: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch, desk(tmp_path, patch) as at:
-        assert call("run", at.write(manifest_text(("openai",), limit=2))).code == 0
-        told = call("export", at.run_root().name, "--to", "items", "--out", str(tmp_path / "items.jsonl"))
-        assert (told.code, 'role = "justify"' in told.err) == (2, True)

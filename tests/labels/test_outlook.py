@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.open import read_run
@@ -13,7 +12,7 @@ from layton_batch.site.board import label_need
 from layton_batch.stages.rank import evidence
 from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied
-from tests.labels.label_desk import ERRORS, PLAIN, WITH_GOLD
+from tests.labels.label_desk import PLAIN, WITH_GOLD
 from tests.support.cli_harness import call
 
 
@@ -44,10 +43,3 @@ def test_as_many_labels_as_are_said_to_be_enough_are_so_by_the_plan(copied: Copi
     plan = json.loads(call("label", "plan", root.name, "--half-width", "0", "--json").out)
     assert len(plan["rows"]) == found.enough.labels
     assert all(model["half_width_then"] <= 1.06 * model["half_width_least"] for model in plan["models"])
-
-
-def test_a_run_says_at_its_end_what_labels_would_do_for_its_intervals(made: Copied) -> None:
-    root = made(WITH_GOLD)
-    need = label_need(RunFolder(root), "lab")
-    assert re.search(r"\d+ labels would .*: layton-batch label lab$", need)
-    assert f"{need}\n" in (root.parents[1] / ERRORS).read_text(encoding="utf-8")

@@ -212,15 +212,6 @@ def test_a_mistake_is_named_with_its_key_and_reason(tmp_path: Path, text: str, c
     assert any(line.startswith(complaint) for line in complaints(tmp_path, text)), complaints(tmp_path, text)
 
 
-def test_all_mistakes_of_the_form_are_told_at_once_and_then_all_of_what_it_refers_to(tmp_path: Path) -> None:
-    text = MINIMAL.replace("openai", "opnai").replace("run-1", "run 1") + "[jury]\nseats=0"
-    lines = complaints(tmp_path, text)
-    assert [line.partition(":")[0] for line in lines] == ["name", "models[0].provider", "jury.seats"]
-    text = MINIMAL + '[scoring]\nmetric = "both"\n[prompts]\njudge_system = "gone.txt"\n[site]\nlogo = "gone.png"'
-    lines = complaints(tmp_path, text)
-    assert [line.partition(":")[0] for line in lines] == ["prompts.judge_system", "site.logo", "scoring.metric"]
-
-
 def test_no_value_that_may_be_a_secret_is_repeated(tmp_path: Path) -> None:
     text = MINIMAL + 'api_key = "sk-secret"\ntoken = "sk-secret"\nparams = { Authorization = "sk-secret" }\n'
     assert "sk-secret" not in "\n".join(complaints(tmp_path, text))

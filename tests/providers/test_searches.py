@@ -110,11 +110,6 @@ def test_a_batch_without_a_file_is_not_taken_for_one_that_was_never_uploaded(
         assert serve(name, reply(page))[0].find(replace(submission, input_ref=None)) == []
 
 
-def test_the_time_of_creation_is_told(serve: Serve, submission: Submission) -> None:
-    provider, _ = serve("gemini", reply({"operations": [gemini_batch()]}))
-    assert [match.created_at for match in provider.find(submission)] == [NOW + 1.5]
-
-
 def test_the_difference_between_the_clocks_is_taken_from_the_reply(submission: Submission) -> None:
     """Ours is ten minutes ahead: it is 08:20 here and 08:10 there."""
     asked = replace(submission, asked_at=NOW + 1200.0)
@@ -293,17 +288,6 @@ def test_an_empty_list_is_one(serve: Serve, submission: Submission, name: str, p
     assert len(server.calls) == (2 if name == "gemini" else 1)  # a batch made by the older version may show only there
 
 
-def test_pages_that_go_round_in_a_circle_are_not_read_for_ever(serve: Serve, submission: Submission) -> None:
-    circle = {last: {"data": [anthropic_batch()], "has_more": True, "last_id": following}
-              for last, following in (("first", "one"), ("one", "two"), ("two", "one"))}  # fmt: skip
-    tokens = {last: {"operations": [], "nextPageToken": page["last_id"]} for last, page in circle.items()}
-    for name, table in (("anthropic", circle), ("gemini", tokens)):
-        provider, server = serve(name, pages(**table))  # type: ignore[arg-type]
-        with pytest.raises(ProviderReplyError):
-            provider.find(submission)
-        assert len(server.calls) == 3
-
-
 def mistral_pages(size: int, jobs: Sequence[JsonValue], total: JsonValue) -> Callable[[HandlerCall], Answer]:
     """A server that gives pages of ``size`` whatever it was asked for."""
 
@@ -388,9 +372,3 @@ def test_a_list_of_the_newest_first_is_read_back_to_what_is_looked_for(
     provider, server = serve(name, days_back(name, moments, NOW))
     provider.find(replace(submission, oldest_at=oldest, asked_at=asked, intended_at=oldest))
     assert len(server.calls) == pages
-
-
-def test_a_list_whose_order_is_not_documented_is_read_to_its_end(serve: Serve, submission: Submission) -> None:
-    provider, server = serve("doubleword", days_back("openai", IN_ORDER, NOW))
-    provider.find(replace(submission, oldest_at=NOW, asked_at=NOW))
-    assert len(server.calls) == PAGES_THERE

@@ -118,23 +118,6 @@ def test_who_reads_the_rows_at_once_refuses_the_call(
         assert b.listed() == []
 
 
-def test_who_looks_at_no_model_or_no_name_takes_what_others_refuse(tmp_path: Path) -> None:
-    open_schema = {"json_schema": {"name": "grade", "strict": True, "schema": without(GRADE, "additionalProperties")}}
-    good = row("mistral", "a")
-    cases: list[tuple[str, Rows]] = [
-        ("groq", [row("groq", "a"), row("groq", "b", model="another-model")]),
-        ("mistral", [good, good, without(good, "custom_id")]),
-        *((name, [row(name, "a", response_format={"type": "json_schema", **open_schema})])
-          for name in ("mistral", "together")),
-    ]  # fmt: skip
-    for name, rows in cases:
-        with bench() as b, client(name, b, tmp_path) as sent:
-            batch = sent.submit(rows)
-            b.end()
-            output, errors = sent.files(batch)
-            assert (output.count(b"\n"), errors) == (len(rows), b"")
-
-
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 

@@ -61,16 +61,6 @@ def test_nothing_is_cut_at_a_desktops_or_a_phones_width(browser: Browser, site: 
         assert tab.run(f"{board}.scrollWidth - {board}.clientWidth") <= 0
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_pages_open_without_a_complaint_or_a_request(browser: Browser, site: Path, page: str) -> None:
-    tab = browser.open(site / page)
-    assert tab.trouble() == []
-    parts = ("items", 0, 1)  # of the comparison: what was asked, and the answers of two models
-    own = [f"compare/{part}.js" for part in parts] if page == "compare.html" else []
-    expected = [(site / address).as_uri() for address in (page, *own)]
-    assert [url for url in tab.requests() if not url.startswith("data:")] == expected
-
-
 def test_what_a_reader_chooses_stands_in_the_address(browser: Browser, site: Path) -> None:
     tab = browser.open(site / "index.html")
     assert hash_of(tab) == ""
@@ -81,18 +71,6 @@ def test_what_a_reader_chooses_stands_in_the_address(browser: Browser, site: Pat
     tab.run(f"{search}.value = 'a b'; {search}.dispatchEvent(new Event('input'))")
     assert hash_of(tab) == "#sort=model&dir=ascending&view=these&q=a+b"
     assert tab.trouble() == []
-
-
-def test_a_board_shows_five_things_of_a_model_until_all_columns_are_asked_for(browser: Browser, site: Path) -> None:
-    tab = at(browser, site / "index.html", "")
-    shown = "[...document.querySelectorAll('.board th button')].filter((n) => n.checkVisibility())"
-    heads = f"{shown}.map((n) => n.textContent)"
-    assert tab.run(heads) == ["Rank", "Model", "Score", "95 % CI", "95 % rank range", "Cost an answer"]
-    tab.run(ALL_COLUMNS)
-    assert hash_of(tab) == "#columns=all"
-    assert tab.run(heads)[5:] == [
-        "Alike", "Human labels (own · borrowed)", "Cost an answer", "Output tokens", "Items", "Failures"
-    ]  # fmt: skip
 
 
 def test_an_address_brings_back_what_was_chosen(browser: Browser, site: Path) -> None:
@@ -242,25 +220,7 @@ def test_attacks_in_names_and_texts_run_nothing(browser: Browser, tmp_path: Path
     assert "<script>window.hit" not in (site / "items" / "0001.html").read_text(encoding="utf-8")
 
 
-def test_tables_of_the_judges_fit_a_phone(browser: Browser, site: Path) -> None:
-    tab = browser.open(site / "judges.html", width=375)
-    over = "[...document.querySelectorAll('.scroll')].map((n) => n.scrollWidth - n.clientWidth)"
-    assert set(tab.run(over)) == {0}
-
-
 FIGURE = "document.querySelector('#cost')"
-
-
-@pytest.mark.parametrize("page", ["index.html", "charts.html"])
-def test_every_chart_fits_a_phone_with_every_model(browser: Browser, site: Path, page: str) -> None:
-    tab = browser.open(site / page, width=375)
-    out = "[...document.querySelectorAll('.chart text')].filter((n) => n.checkVisibility())"
-    assert tab.run(f"{out}.filter((n) => n.getBoundingClientRect().left < 0 || "
-                   "n.getBoundingClientRect().right > 375).map((n) => n.textContent)") == []  # fmt: skip
-    words = tab.run(f"{FIGURE}.innerText")
-    assert all(model in words for model in ("alpha-9", "beta-10", "gamma-2"))
-    assert tab.run(f"parseFloat(getComputedStyle({FIGURE}.querySelector('text')).fontSize) * "
-                   f"{FIGURE}.querySelector('svg').getScreenCTM().a") >= 7.5  # fmt: skip
 
 
 def test_a_chart_tells_its_values_at_the_pointer_and_its_legend_hides_and_shows_models(

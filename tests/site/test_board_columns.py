@@ -15,12 +15,6 @@ MORE = {
 }  # fmt: skip
 
 
-def shown(tmp_path: Path, **columns: object) -> str:
-    run = fabricated(tmp_path)
-    run.table("leaderboard", [{**row, **columns} for row in run.leaderboard_rows()])
-    return words(read_page(build_site(run.folder, run.status())))
-
-
 def both(tmp_path: Path, **columns: object) -> Path:
     run = fabricated(tmp_path)
     run.table("leaderboard", [{**row, **MORE, **columns} for row in run.both_targets()])
@@ -51,24 +45,6 @@ def test_a_model_s_page_says_which_number_is_for_what(tmp_path: Path) -> None:
         assert part in beta
 
 
-def test_charts_of_scores_are_drawn_for_both(tmp_path: Path) -> None:
-    names = {path.stem for path in (both(tmp_path) / "charts").glob("*.svg")}
-    assert {"scores", "scores_this_set", "cost", "cost_this_set", "categories"} <= names
-    assert "categories_this_set" not in names
-
-
-def test_a_row_without_labels_of_its_own_is_marked(tmp_path: Path) -> None:
-    text = words(read_page(both(tmp_path, flags="borrowed_only, no_such_flag") / "index.html"))
-    assert "alpha-9 * a" in text
-    assert "* Borrowed only. None of this row's own answers has a label" in text
-
-
-def test_rows_without_them_leave_the_columns_out(tmp_path: Path) -> None:
-    text = shown(tmp_path)
-    assert "this set of items" not in text
-    assert "Human labels" not in text
-
-
 def test_a_board_graded_by_rule_speaks_of_no_labels(tmp_path: Path) -> None:
     rule = {"method": RULE, "own_labels": 0, "borrowed_labels": 0, "smallest_gold_bin": None}
     text = words(read_page(both(tmp_path, **rule) / "index.html"))
@@ -78,16 +54,6 @@ def test_a_board_graded_by_rule_speaks_of_no_labels(tmp_path: Path) -> None:
     assert "81.0 exact" in text
     assert "Human labels" not in text
     assert "Assumes that labels" not in text
-
-
-def test_kinds_of_failure_share_a_column_that_names_them(tmp_path: Path) -> None:
-    text = shown(tmp_path, n_abstained=2)
-    assert "3 (2 abstained, 1 unparsed)" in text
-    assert "Abstained" in shown(tmp_path, n_abstained=2, n_unparsed=0).replace("Abstained, unreadable", "")
-
-
-def test_the_paper_s_spread_is_called_what_it_is(tmp_path: Path) -> None:
-    assert "that overlapping intervals leave open" in shown(tmp_path, method="paper", target="this set")
 
 
 def test_kinds_of_failure_stand_below_a_board_graded_by_rule(tmp_path: Path) -> None:
@@ -102,7 +68,3 @@ def test_kinds_of_failure_stand_below_a_board_graded_by_rule(tmp_path: Path) -> 
     assert "Kind 0 Kind 1 Kind 2" in after
     assert f"Other {model} 12 11 10 9 8 7 6 5 10 " in after  # the last: 4 + 3 + 2 + 1
     assert "of another" not in text.lower()
-
-
-def test_a_jurys_board_has_no_such_table(tmp_path: Path) -> None:
-    assert "Not right, by kind" not in shown(tmp_path, **MORE)

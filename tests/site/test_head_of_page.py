@@ -76,9 +76,3 @@ def test_made_up_models_uncalibrated_boards_and_borrowed_labels_are_said_before_
     assert "1 of 3 rows (*) has no label on answers of their own" in top
     run.table("leaderboard", [{**row, "method": "uncalibrated"} for row in rows])
     assert "Uncalibrated: no human label counts here." in words(board(run)).partition(" Leaderboard Filter")[0]
-
-
-def test_makers_have_the_names_that_readers_know(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.table("predictions", [{**row, "family": "gemini"} for row in run.predictions_rows()])
-    assert "alpha-9 Google , by OpenAI" in words(board(run))

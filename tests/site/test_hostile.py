@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from layton_batch.runs.status import RunState
 from layton_batch.site.build import build_site
-from layton_batch.site.pages import LONGEST, environment, passage, policy, short_line
+from layton_batch.site.pages import LONGEST, environment, passage, short_line
 from layton_batch.text import visible
 from tests.support.fabricated_run import fabricated, hostile
 from tests.support.read_html import Page, pages
@@ -163,11 +163,6 @@ def test_nothing_but_our_own_files_goes_into_a_page_unescaped() -> None:
     assert raw == {("base.html", "{{ style|safe }}"), ("base.html", "{{ script|safe }}")}
 
 
-def test_the_policy_names_hashes_and_nothing_wider() -> None:
-    assert policy("a", "b").count("'sha256-") == 2
-    assert "self" not in policy("a", "b")
-
-
 @given(st.text(max_size=200))
 def test_no_text_keeps_a_character_that_cannot_be_seen(text: str) -> None:
     allowed = {"\n", "\t", "\N{ZERO WIDTH NON-JOINER}", "\N{ZERO WIDTH JOINER}"} | VISIBLE_FORMATS
@@ -181,10 +176,3 @@ def test_a_line_is_one_short_line(text: str, longest: int) -> None:
     shown = short_line(text, longest)
     assert len(shown) <= longest
     assert len(shown.splitlines()) <= 1
-
-
-@given(st.text(max_size=300))
-def test_printable_text_is_shown_as_it_is(text: str) -> None:
-    tame = "".join(char for char in text if char.isprintable() and unicodedata.category(char) != "Mn")
-    tame = tame.translate(dict.fromkeys((0x115F, 0x1160, 0x3164, 0xFFA0)))
-    assert visible(tame) == tame

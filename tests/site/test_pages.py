@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,45 +54,6 @@ def test_a_finished_run_has_a_board_a_bill_a_course_and_a_page_for_every_item(tm
     assert "Abstained, unreadable and missing answers count as wrong." in shown
 
 
-def test_every_page_with_scores_names_their_interval(tmp_path: Path) -> None:
-    site = built(fabricated(tmp_path))
-    model = next(site.glob("models/*.html"))
-    for page in (site / "index.html", site / "charts.html", site / "compare.html", model):
-        assert "95 % CI" in words(read_page(page)), page
-    for page in ("charts.html", "compare.html"):
-        assert "Intervals are the board’s 95 % CI." in words(read_page(site / page))
-
-
-def test_the_board_keeps_the_tables_order_and_says_when_it_was_written(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    os.utime(run.folder.part("leaderboard", "leaderboard"), (1_800_000_000, 1_800_000_000))
-    shown = words(read_page(built(run) / "index.html"))
-    assert shown.index("alpha-9") < shown.index("beta-10") < shown.index("gamma-2")
-    assert "2027-01-15 08:00 UTC" in shown
-
-
-def test_a_column_that_is_zero_everywhere_is_left_out(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    shown = words(read_page(built(run) / "index.html"))
-    assert "Unparsed" in shown
-    assert "Unjudged" not in shown
-    assert "Verdicts" not in shown
-    verdicts = {"n_verdicts": 12, "n_verdicts_missing": 3}
-    run.table("leaderboard", changed(run.leaderboard_rows(), n_unparsed=0, n_unjudged=2, **verdicts))
-    shown = words(read_page(built(run) / "index.html"))
-    assert "Unparsed" not in shown
-    assert "Unjudged" in shown
-    assert "9 of 12" in shown
-
-
-def test_the_papers_interval_is_printed_as_the_paper_prints_it(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.table("leaderboard", changed(run.leaderboard_rows(), method="paper"))
-    shown = words(read_page(built(run) / "index.html"))
-    assert "±1.8" in shown
-    assert "2.5th and 97.5th percentile" in shown
-
-
 def test_a_model_without_a_score_has_a_dash_and_a_reason(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     rows = run.leaderboard_rows()
@@ -104,13 +63,6 @@ def test_a_model_without_a_score_has_a_dash_and_a_reason(tmp_path: Path) -> None
     assert "No items." in words(page)
     assert "nan" not in words(page).casefold()
     assert page.tags.count("circle") == 1 + 2  # one dot on the scale; two models have a rank to draw
-
-
-def test_an_interval_of_one_point_and_a_board_of_one_model_can_be_drawn(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.table("leaderboard", changed(run.leaderboard_rows()[:1], score=0.0, lower=0.0, upper=0.0))
-    page = read_page(built(run) / "index.html")
-    assert [value for tag, name, value in page.attributes if (tag, name) == ("circle", "cx")] == ["50.00%"]
 
 
 @pytest.mark.parametrize("written", [(), ("items",), ("items", "predictions"), ("items", "predictions", "verdicts")])
@@ -129,20 +81,6 @@ def test_a_run_that_is_on_its_way_has_pages_as_far_as_it_is(tmp_path: Path, writ
     assert len(found) - len(of_run) == (3 + 4 if written else 2)
     if "predictions" in written:
         assert "no vote" in words(found["items/0001.html"])
-
-
-def test_a_folder_with_nothing_in_it_makes_an_honest_page(tmp_path: Path) -> None:
-    run = FabricatedRun(RunFolder(tmp_path / "empty"))
-    found = pages(built(run, RunState.RUNNING))
-    of_run = {"judges.html", "cost.html", "method.html", "run.html"}
-    assert set(found) == {"index.html", "items/index.html"} | of_run
-    assert "nothing written yet" in words(found["index.html"])
-    assert "This run has no items yet." in words(found["items/index.html"])
-
-
-def test_no_items_at_all(tmp_path: Path) -> None:
-    found = pages(built(fabricated(tmp_path, items=0)))
-    assert {name for name in found if not name.startswith("models/")} == {*BOARD, "items/index.html"}
 
 
 @pytest.mark.parametrize(
@@ -185,47 +123,6 @@ def test_an_item_page_has_the_question_the_reference_and_every_answer_with_its_v
     assert "unparsed" in shown
     assert shown.count("The reply as it came") == 3  # folded, under every answer
     assert shown.index("alpha-9") < shown.index("beta-10") < shown.index("gamma-2")
-
-
-def test_the_index_sorts_items_into_right_wrong_and_split(tmp_path: Path) -> None:
-    page = read_page(built(fabricated(tmp_path)) / "items" / "index.html")
-    assert page.values("data-standing") == ["right", "wrong", "split", "split"]
-    assert "3 right" in words(page)
-    assert "1 right, 1 split jury, 1 unanswered" in words(page)
-
-
-def test_a_rules_verdict_speaks_of_answers_alone(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    verdicts = [row for row in run.verdicts_rows() if str(row["judge"]).endswith("0")]
-    run.table("verdicts", changed(verdicts, judge="rule", judge_provider=None, is_justification_correct=None))
-    shown = words(read_page(built(run) / "items" / "0001.html"))
-    assert "rule answer ✓ correct" in shown
-    assert "not readable" not in shown
-    assert "2 of 2 yes" not in shown
-
-
-def test_a_seat_that_could_not_be_read_is_shown_as_such(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.table("verdicts", changed(run.verdicts_rows(), is_justification_correct=None))
-    run.table("scores", changed(run.scores_rows(), yes=1, total=1, flag="short_jury"))
-    shown = words(read_page(built(run) / "items" / "0001.html"))
-    assert "reason ? not readable" in shown
-    assert "1 of 1 yes, a seat was empty" in shown
-
-
-def test_predictions_on_unknown_items_are_shown_not_dropped(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.table("items", run.items_rows()[:3])
-    shown = words(read_page(built(run) / "items" / "0004.html"))
-    assert "The items table has no question under this id." in shown
-    assert "alpha-9" in shown
-
-
-def test_neighbouring_items_are_linked(tmp_path: Path) -> None:
-    site = built(fabricated(tmp_path))
-    links = read_page(site / "items" / "0002.html").values("href")
-    assert {"0001.html", "0003.html", "index.html", "../index.html"} <= set(links)
-    assert "0005.html" not in read_page(site / "items" / "0004.html").values("href")
 
 
 def test_every_link_leads_to_a_page_or_a_place_that_exists(tmp_path: Path) -> None:
@@ -289,19 +186,6 @@ def test_a_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         built(run)
 
 
-def test_a_manifest_that_cannot_be_read_leaves_the_runs_name(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.folder.manifest.write_bytes(b"{")
-    assert "riddles-1a2b3c4d" in words(read_page(built(run) / "index.html"))
-
-
-def test_two_hint_levels_get_a_column(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    rows = run.leaderboard_rows()
-    run.table("leaderboard", [*rows, {**rows[0], "rank": 4, "n_hints": 2}])
-    assert "Hints" in words(read_page(built(run) / "index.html"))
-
-
 def test_images_of_the_four_known_kinds_are_embedded_and_others_named(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     kinds = ["image/jpeg", "image/png", "image/webp", "image/gif", "image/svg+xml", "text/html", 'image/png" onerror="']
@@ -313,21 +197,6 @@ def test_images_of_the_four_known_kinds_are_embedded_and_others_named(tmp_path: 
     assert "An image of the type image/svg+xml is not shown." in words(page)
     assert "not valid base64" in words(page)
     assert "onerror" not in {name for _, name, _ in page.attributes}
-
-
-def test_a_table_without_rows_reads_like_one_nobody_wrote(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    for name in ("leaderboard", "usage", "scores", "verdicts", "predictions"):
-        tables.write(run.folder.part(name, name), tables.frame(name, []))
-    shown = words(read_page(built(run) / "index.html"))
-    assert "There is no leaderboard yet" in shown
-    assert "There is no cost table yet" in shown
-
-
-def test_a_run_without_jobs_says_that_nothing_was_asked(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    site = build_site(run.folder, replace(run.status(), jobs=(), batches=())).parent
-    assert "Nothing was asked yet." in words(read_page(site / "index.html"))
 
 
 def test_a_page_tells_of_earlier_boards_what_changed_since(tmp_path: Path) -> None:

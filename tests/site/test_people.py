@@ -34,9 +34,3 @@ def test_a_label_that_agrees_with_the_jury_stands_beside_it(tmp_path: Path) -> N
     page = read_page(labelled(tmp_path, correct=True, index=1) / "items" / "0001.html")
     assert page.values("data-standing") == ["right", "right", "right"]
     assert "a person answer ✓ correct reason ✓ correct" in words(page)
-
-
-def test_an_item_on_which_people_and_jury_disagree_is_split(tmp_path: Path) -> None:
-    page = read_page(labelled(tmp_path, correct=False, index=1) / "items" / "index.html")
-    assert page.values("data-standing")[0] == "split"
-    assert "2 right, 1 disputed by people" in words(page)

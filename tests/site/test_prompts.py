@@ -7,7 +7,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from layton_batch.site import sent
 from layton_batch.site.build import build_site
 from tests.support.fabricated_run import FabricatedRun, fabricated
 from tests.support.read_html import Page, read_page, words
@@ -27,26 +26,6 @@ def test_a_prompt_that_all_answers_share_stands_once_on_the_page(tmp_path: Path)
     shown = words(item(fabricated(tmp_path)))
     assert "As it was sent for 3 of 3 answers" in shown
     assert shown.count("Number 3: How many?") == 1
-
-
-def test_a_system_text_stands_once_in_the_site(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    site = build_site(run.folder, run.status()).parent
-    holding = [path.name for path in site.rglob("*.html") if "Answer well. Count." in path.read_text(encoding="utf-8")]
-    assert holding == ["method.html"]
-    assert 'href="../method.html#system1"' in (site / "items" / "0001.html").read_text(encoding="utf-8")
-    assert 'id="system1"' in (site / "method.html").read_text(encoding="utf-8")
-
-
-def test_prompts_that_differ_stand_beside_each_other_and_answers_name_theirs(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    path = run.folder.batch("predict-1.s0001.a1").request_file
-    path.write_bytes(path.read_bytes().replace(b"Number 3", b"Riddle 3"))
-    shown = words(item(run))
-    assert "1: as it was sent for 2 of 3 answers" in shown
-    assert "2: as it was sent for 1 of 3 answers" in shown
-    assert shown.count("prompt 1 ·") == 2
-    assert shown.count("prompt 2 ·") == 1
 
 
 @pytest.mark.parametrize(
@@ -71,16 +50,6 @@ def test_every_dialects_texts_are_found(tmp_path: Path, line: dict[str, object])
     assert "System text 2 S" in words(read_page(site / "method.html"))
 
 
-def test_a_picture_in_a_prompt_is_said_to_be_one(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    content = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, {"type": "text", "text": "Q"}]
-    body = {"messages": [{"role": "user", "content": content}]}
-    run.folder.batch("predict-0.s0001.a1").request_file.write_bytes(orjson.dumps({"custom_id": "r0-0-3", "body": body}))
-    page = words(item(run))
-    assert "(an image) Q" in page
-    assert "AAAA" not in page
-
-
 @pytest.mark.parametrize("content", NO_REQUESTS)
 def test_a_batch_file_that_cannot_be_read_leaves_the_answer_without_a_prompt(tmp_path: Path, content: bytes) -> None:
     run = fabricated(tmp_path)
@@ -88,40 +57,8 @@ def test_a_batch_file_that_cannot_be_read_leaves_the_answer_without_a_prompt(tmp
     assert "As it was sent for 2 of 3 answers" in words(item(run)).replace("2: as", "As")
 
 
-def test_requests_too_large_to_look_through_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = fabricated(tmp_path)
-    monkeypatch.setattr(sent, "MOST_BYTES", 10)
-    assert "As it was sent" not in words(item(run))
-
-
 def test_each_answer_says_its_tokens_and_its_cost(tmp_path: Path) -> None:
     assert words(item(fabricated(tmp_path))).count("1,250 tokens in, 500 out (125 reasoning), $0.0031") == 3
-
-
-def test_an_answer_that_was_paid_before_says_so(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    rows = run.usage_rows()
-    run.table("usage", rows[:-1])
-    run.table("reused", [{**rows[-1], "run": "earlier"}])
-    site = build_site(run.folder, run.status()).parent
-    assert words(read_page(site / "items" / "0004.html")).count(", paid for before") == 1
-
-
-def test_a_reply_of_a_megabyte_is_cut_and_its_size_told(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    rows = [{**row, "raw_text": "é" * 1_000_000} for row in run.predictions_rows()]
-    run.table("predictions", rows)
-    page = words(item(run))
-    assert "Cut here: 1,000,000 characters in all" in page
-    assert "é" * 20_001 not in page
-
-
-def test_a_models_page_says_how_it_was_asked(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    site = build_site(run.folder, run.status()).parent
-    texts = [path.read_text(encoding="utf-8") for path in (site / "models").iterdir()]
-    assert sum("max_tokens" in text for text in texts) == 3
-    assert any("&#34;max_tokens&#34;:102" in text for text in texts)
 
 
 def test_options_stand_under_the_question_with_the_reference_marked(tmp_path: Path) -> None:
@@ -130,13 +67,6 @@ def test_options_stand_under_the_question_with_the_reference_marked(tmp_path: Pa
     run.table("items", [{**row, "payload": orjson.dumps(payload).decode()} for row in run.items_rows()])
     page = words(item(run))
     assert "A three B <b>twelve</b> the reference C I don’t know" in page
-
-
-def test_a_grid_stands_as_a_table(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    payload = {"solution": {"header": ["House", "Name"], "rows": [["1", "Chiara"], ["2", "Luis"]]}}
-    run.table("items", [{**row, "payload": orjson.dumps(payload).decode()} for row in run.items_rows()])
-    assert "House Name 1 Chiara 2 Luis" in words(item(run))
 
 
 def test_an_answer_to_a_grid_is_a_table_with_what_is_wrong_marked(tmp_path: Path) -> None:

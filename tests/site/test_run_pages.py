@@ -6,15 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import orjson
-import pytest
 
-from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.runs.status import Status
 from layton_batch.scoring.diagnosis_record import read_record, write_record
-from layton_batch.scoring.leaderboard import RULE
 from layton_batch.site.build import build_site
-from layton_batch.states import BatchOutcome, Lifecycle
+from layton_batch.states import BatchOutcome
 from layton_batch.store.requests import AttemptLocation
 from tests.support.fabricated_run import FabricatedRun, fabricated
 from tests.support.read_html import read_page, words
@@ -49,18 +46,6 @@ def test_the_page_of_judges_says_what_the_command_says(tmp_path: Path) -> None:
     assert "Labels: judge 12" in page
 
 
-def test_the_page_of_judges_begins_with_sentences_and_has_no_column_that_says_nothing(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    page = shown(run, "judges.html")
-    assert page.index("In short The majority of the jury agrees") < page.index("Judges against human labels")
-    assert "Kappa" in page.partition("Judges against human labels")[2]
-    document = orjson.loads(str(run.judges_rows()[0]["document"]))
-    for judge in document["diagnosis"]["judges"]:
-        judge["report"]["kappa"] = None
-    run.table("judges", [{"document": orjson.dumps(document).decode()}])
-    assert "Labels Accuracy 95 % CI Leniency" in shown(run, "judges.html")
-
-
 def test_what_the_jury_gets_wrong_leads_to_the_item(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     document = orjson.loads(str(run.judges_rows()[0]["document"]))
@@ -83,28 +68,6 @@ def test_a_record_of_judges_comes_back_as_it_was_kept(tmp_path: Path) -> None:
     assert read_record(run.folder.tables) is None
 
 
-def test_a_record_of_judges_that_is_none_is_named(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.table("judges", [{"document": "{}"}])
-    with pytest.raises(DamagedTableError, match="judges"):
-        shown(run, "judges.html")
-
-
-def test_without_a_record_the_page_says_that_nothing_is_known(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.table("judges", [])
-    assert "Nothing is known of the judges of this board." in shown(run, "judges.html")
-    run.table("leaderboard", [{**row, "method": RULE} for row in run.leaderboard_rows()])
-    assert "there are no judges" in shown(run, "judges.html")
-
-
-def test_the_bill_says_what_stands_beside_its_sums(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.table("reused", [{**run.usage_rows()[0], "run": "earlier", "paid_as": "x"}])
-    site = build_site(run.folder, run.status(), run.bill()).parent
-    assert "Reused: 1 answer was paid for by another run, $0.0031 there" in read_page(site / "cost.html").text
-
-
 def test_every_batch_has_a_line_with_its_time_and_why_it_ended_so(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     page = shown(run, "run.html", timed(run))
@@ -114,20 +77,6 @@ def test_every_batch_has_a_line_with_its_time_and_why_it_ended_so(tmp_path: Path
     assert "batch_abc" in page
     assert page.index("1 h 1 min") < page.index("the window was over")
     assert "1 further batch was never sent: 4 answers had been paid for already." in page
-
-
-def test_bars_stand_where_the_batches_were(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    page = read_page(build_site(run.folder, timed(run)).parent / "run.html")
-    bars = [value for tag, name, value in page.attributes if tag == "rect" and name in ("x", "width")]
-    assert bars == ["0.00%", "51.39%", "50.00%", "50.00%"]
-
-
-def test_an_open_batch_is_drawn_to_when_it_was_last_heard_of(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    status = run.status()
-    batch = replace(status.batches[0], state=Lifecycle.IN_FLIGHT, outcome=None, submitted_at=START, read_at=START + 60)
-    assert "in flight" in shown(run, "run.html", replace(status, batches=(batch,)))
 
 
 def test_providers_words_of_failures_stand_on_the_page(tmp_path: Path) -> None:
