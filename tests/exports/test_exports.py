@@ -66,20 +66,6 @@ def _documents(out: Path) -> dict[Path, dict[str, object]]:
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 
-def test_parquet_has_every_prediction_with_every_verdict_as_the_run_has_them(jury: RunFolder, tmp_path: Path) -> None:
-    _export(jury, "parquet", tmp_path)
-    table = pl.read_parquet(tmp_path / "predictions.parquet")
-    said = tables.read(jury.tables, "predictions")
-    shared = [name for name in said.columns if name in table.columns]
-    assert table.select(shared).sort("model", "item_id").equals(said.select(shared).sort("model", "item_id"))
-    for verdict in tables.read(jury.tables, "verdicts").iter_rows(named=True):
-        (row,) = table.filter(item_id=verdict["item_id"], model=verdict["model"]).iter_rows(named=True)
-        for name in ("is_answer_correct", "is_justification_correct", "both_correct"):
-            assert row[f"{name}_{verdict['judge']}"] == verdict[name]
-    board = pl.read_parquet(tmp_path / "leaderboard.parquet").filter(metric="both_correct")
-    assert board.equals(tables.read(jury.tables, "leaderboard"))
-
-
 def test_model_text_is_no_formula_in_csv_and_comes_whole_in_parquet(jury: RunFolder, tmp_path: Path) -> None:
     folder = RunFolder(Path(shutil.copytree(jury.root.parent, tmp_path / "runs")) / jury.root.name)
     (part,) = [path for path in (folder.tables / "predictions").glob("*.parquet") if "larch" in path.name]
@@ -180,19 +166,6 @@ def test_a_site_has_the_same_lines_in_one_file_unless_they_are_too_many(
     monkeypatch.setattr("layton_batch.interchange.writing.MOST_ANSWERS", 1)
     assert call("site", jury.root, "--out", tmp_path / "site").code == 0
     assert not (tmp_path / "site" / "every_eval_ever.zip").exists()
-
-
-# ---- Hugging Face --------------------------------------------------------------------------------------------------
-
-
-def test_a_yaml_file_a_model_says_score_and_interval(jury: RunFolder, tmp_path: Path) -> None:
-    _export(jury, "hf", tmp_path, "--dataset", "rvienne/layton-eval")
-    (path,) = tmp_path.glob("wagtail-5/.eval_results/*.yaml")
-    text = path.read_text(encoding="utf-8")
-    row = tables.read(jury.tables, "leaderboard").filter(model="wagtail-5").row(0, named=True)
-    assert f"\n  value: {row['score']:g}\n" in text
-    assert '    id: "rvienne/layton-eval"\n    task_id: "layton_llm"\n' in text
-    assert f"{row['lower']:.1f}–{row['upper']:.1f}" in text
 
 
 # ---- votes, and what is asked wrongly ------------------------------------------------------------------------------

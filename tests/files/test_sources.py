@@ -57,12 +57,6 @@ def test_a_path_is_looked_for_beside_the_manifest_and_then_in_the_working_folder
     assert ids(read(str(work / "x.jsonl"), manifests, manifests)) == ["far"]
 
 
-def test_a_glob_reads_its_files_in_sorted_order(tmp_path: Path) -> None:
-    for name in ("part-2", "part-1", "part-3"):
-        (tmp_path / f"{name}.jsonl").write_text(f'{{"id": "{name}"}}\n')
-    assert ids(read("part-*.jsonl", tmp_path)) == ["part-1", "part-2", "part-3"]
-
-
 @pytest.mark.parametrize("name", ["data.parquet", "data.anything"])
 def test_parquet_is_known_by_suffix_or_magic_and_comes_as_json_values(tmp_path: Path, name: str) -> None:
     frame = pl.DataFrame(

@@ -11,15 +11,13 @@ import pytest
 from layton_batch.batches.machine import MOST_REPEATS
 from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.errors import ManifestError
-from layton_batch.runs.status import RunState, Status, read_status
-from layton_batch.stages.publish import cost_report
+from layton_batch.runs.status import RunState, Status
 from layton_batch.states import Lifecycle
 from tests.support.lab import MODELS, Lab, quiz_text
 from tests.support.tampering import Answer, Tamper, hostile
 from tests.support.tiers import tiered
 
 CREATES = MOST_REPEATS + 1
-BUDGET = "[budget]\nmax_usd = 5.0"
 ROWS = {"gemini": "operations", "mistral": "data", "together": ""}
 """Where a page of the list has its rows, if not in ``data``; at Together the page is the list."""
 
@@ -53,31 +51,6 @@ def made_at(bench: Lab, provider: str) -> int:
 
 def bound(status: Status) -> Decimal:
     return next(batch.max_cost for batch in status.batches if batch.max_cost is not None)
-
-
-@pytest.mark.parametrize("provider", tiered(MODELS, ci=("openai", "anthropic")))
-def test_a_create_that_is_carried_out_denied_and_never_listed_goes_again_five_times_and_two_count_at_a_time(
-    tmp_path: Path, provider: str
-) -> None:
-    text = quiz_text((provider,), limit=3, top=BUDGET)
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = never_listed(provider)
-        status = bench.finish(text)
-        assert (status.state, made_at(bench, provider)) == (RunState.NEEDS_PERSON, CREATES)
-        assert (status.unknown_cost_usd, status.reserved_usd) == (0, bound(status))  # the others left the bill
-        with bench.open(text) as run:
-            events = [event for event in run.store.events() if event.kind in ("not_in_list", "create_closed")]
-        assert [event.kind for event in events].count("not_in_list") == CREATES - 1
-        assert [event.kind for event in events[:3]] == ["not_in_list", "not_in_list", "create_closed"]
-        assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.unknown_cost_usd
-        with bench.open(text) as run:
-            send_again(run, run.store.batches()[0].id)
-            after = read_status(run.store)
-            assert (after.unknown_cost_usd, after.reserved_usd) == (bound(status), 0)
-        between.tamper = lambda _provider, _kind, _path, answer: answer
-        done = bench.finish(text)
-        assert done.state is not RunState.RUNNING
-        assert made_at(bench, provider) <= CREATES + 1
 
 
 def test_a_batch_that_is_adopted_after_six_creates_costs_what_it_cost_and_a_list_tells_of_the_others(

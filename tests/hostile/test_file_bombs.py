@@ -64,15 +64,6 @@ def test_a_parquet_file_with_more_rows_than_the_limit_is_refused_before_it_is_re
             read(path)
 
 
-def test_a_parquet_file_that_unpacks_to_more_than_the_limit_and_is_small_itself_is_refused(
-    tmp_path: Path, small: None
-) -> None:
-    path = tmp_path / "wide.parquet"
-    pl.DataFrame({f"c{number}": ["y" * 500_000] for number in range(8)}).write_parquet(path)
-    with pytest.raises(DataError, match=r"unpacked, the file has more than 2 MiB.*MAX_UNPACKED_MIB"):
-        rows(path)
-
-
 # ---- lines, documents, pipes
 
 
@@ -94,13 +85,6 @@ def test_a_line_beyond_the_limit_is_named(tmp_path: Path, small: None, reader: s
     path = long_line(tmp_path / "x.jsonl")
     with pytest.raises(DataError, match=r"line 2: the line has more than 1 MiB.*LAYTON_BATCH_MAX_ROW_MIB"):
         READERS[reader](path)
-
-
-def test_a_list_that_is_read_whole_has_a_limit(tmp_path: Path, small: None) -> None:
-    path = tmp_path / "x.json"
-    path.write_bytes(b"[" + b" " * (3 * MIB) + b"]")
-    with pytest.raises(DataError, match="read whole has more than 2 MiB"):
-        json_list(path)
 
 
 @pytest.mark.parametrize(

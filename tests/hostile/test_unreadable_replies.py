@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +21,6 @@ from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Response, Snapshot, Submission
 from layton_batch.states import ErrorClass, Lifecycle
 from tests.batches.test_batch_results import decode, kept, line
-from tests.support.lab import quiz_text
-from tests.support.tampering import Answer, hostile
 
 KEY = "sk-a-secret-key-of-ours"
 ENDED = Snapshot("b-1", "ended", Lifecycle.ENDED, results_ref="file-1")
@@ -105,22 +101,3 @@ def test_a_line_that_a_dialect_cannot_read_costs_its_row(tmp_path: Path) -> None
     assert damaged.error_class is ErrorClass.UNREADABLE
     assert "output.jsonl" in str(damaged.error_message)
     assert "OverflowError" in str(damaged.error_message)
-
-
-def test_a_list_with_a_time_of_400_digits_shows_the_batch_all_the_same(tmp_path: Path) -> None:
-    dropped: list[str] = []
-
-    def tamper(provider: str, kind: str, path: str, answer: Answer) -> Answer:
-        if kind == "create" and not dropped:
-            dropped.append(path)
-            return replace(answer, send=lambda _call: None)
-        if (provider, kind) != ("openai", "list") or "files" in path.partition("?")[0]:
-            return answer
-        page = json.loads(answer.content)
-        for batch in page["data"]:
-            batch["created_at"] = 10**400
-        return answer.of(json.dumps(page).encode())
-
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = tamper
-        bench.finish_paid_once(quiz_text(("openai",), limit=2))

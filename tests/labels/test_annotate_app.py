@@ -9,7 +9,6 @@ import layton_batch as lb
 from layton_batch.annotate.session import _share
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.labels import read_label_actions
-from layton_batch.site.board import label_need
 from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN, WITH_GOLD, answers
@@ -79,31 +78,6 @@ def test_unsure_is_no_label_takes_an_earlier_one_away_and_shows_the_answer_to_so
         assert ada.shown() != shown
         bob = ada.named("bob")
         assert shown in {bob.label() for _ in range(3)}
-
-
-def test_a_skipped_answer_comes_again_when_all_others_are_done_and_then_nothing_is_said_to_be_needed(
-    copied: Copied,
-) -> None:
-    root = copied(PLAIN)
-    with opened(root) as app:
-        skipped = app.shown()
-        app.post("/skip", id=skipped)
-        count = len(app.session.answers)
-        seen = []
-        for number in range(count - 1):
-            seen.append(app.label())
-            if number % 12 == 0:
-                app.settle()
-        app.settle()
-        assert skipped not in seen
-        assert len(set(seen)) == count - 1
-        assert app.label() == skipped
-        app.settle()
-        assert "nothing left for you to label" in app.get().text
-        assert "Every answer has a label" in app.get("/progress").text
-    assert label_need(RunFolder(root), "lab") != ""  # of the last board
-    assert call("site", root.name, "--out", root.parent / "pages").code == 0
-    assert label_need(RunFolder(root), "lab") == ""
 
 
 def test_the_app_goes_on_where_it_was_when_it_is_started_again(copied: Copied) -> None:

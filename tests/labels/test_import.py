@@ -101,23 +101,3 @@ def test_labels_of_models_the_run_does_not_have_are_kept_and_told_unless_all_are
     assert refused.code == 2
     assert "nothing was imported" in refused.err
     assert suggestion.replace("line 2", "line 1") in refused.err
-
-
-def test_layton_eval_s_own_annotation_rows_are_taken(copied: Copied, tmp_path: Path) -> None:
-    root = copied(PLAIN)
-    rows = [
-        {
-            "riddle_id": one["item_id"],
-            "source_file": f"benchmark_{one['provider']}_whatever_llm_hints_0.jsonl",
-            "model": one["model"],
-            "provider": one["provider"],
-            "custom_id": one["item_id"],
-            "is_answer_correct": True,
-            "is_justification_correct": True,
-            "notes": "",
-        }
-        for one in answers(root)
-    ]
-    assert imported(root, write_rows(tmp_path / "llm.jsonl", rows))["added"] == len(rows)
-    assert sum(row["own_labels"] for row in board(root)) == len(rows)
-    assert imported(root, tmp_path / "llm.jsonl")["unchanged"] == len(rows)

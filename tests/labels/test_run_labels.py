@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from layton_batch.files import tables
-from layton_batch.files.run_folder import RunFolder
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import (
     ANNOTATED,
     PLAIN,
     WITH_GOLD,
     answers,
-    freeze,
     gold_rows,
     label,
     scores,
@@ -114,23 +112,6 @@ def test_a_gold_set_edited_since_is_used_and_what_it_began_with_stays_in_the_fol
     gone = call("leaderboard", root.name, *paper, "--format", "json")
     assert scores(gone.json) == scores(after.json)
     assert "the run's copy of" in gone.err
-
-
-def test_a_gold_set_at_an_address_that_cannot_be_reached_gives_way_to_the_copy_which_is_said(
-    copied: Copied,
-) -> None:
-    root = copied(WITH_GOLD)
-    paper = ("--method", "paper")
-    expected = scores(board_json(root, *paper))
-    address = "http://127.0.0.1:9/gold.jsonl"
-    freeze(root, (root / "run.json").read_text(encoding="utf-8").replace('"gold.jsonl"', f'"{address}"'))
-    (kept,) = root.glob("gold-*.jsonl")
-    kept.rename(RunFolder(root).gold(address))
-    ended = call("leaderboard", root.name, *paper, "--format", "json")
-    assert ended.code == 0, ended.err
-    assert f"{address}: download failed" in ended.err
-    assert "the run's copy of" in ended.err
-    assert scores(ended.json) == expected
 
 
 def test_a_bad_row_stops_a_scoring_with_its_file_and_line_but_not_a_run_that_collects(

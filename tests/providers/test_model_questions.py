@@ -14,7 +14,7 @@ from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
 from tests.support.lab import MODELS
 
-from .conftest import Serve, reply, routes
+from .conftest import Serve, reply
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +39,6 @@ def test_every_provider_is_asked_about_a_model_it_has_and_one_it_does_not(
         assert about(connected, model) == notice
         assert about(connected, "no-such-model") is None
     assert set(sandbox.request_counts()[provider]) == {"models"}
-
-
-def test_gemini_is_asked_in_the_preview_of_the_api_too(serve: Serve) -> None:
-    page = {"name": "models/gemini-flash-latest"}
-    provider, server = serve("gemini", routes({"GET /v1beta/models/gemini-flash-latest": page}))
-    assert about(provider, "gemini-flash-latest") == ModelNotice("gemini-flash-latest")
-    assert len(server.calls) == 2
 
 
 CATALOGUE = {"data": [{"id": "maker/one"}, {"id": "maker/one:batch"}, {"id": "maker/two"}]}

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from urllib.request import urlopen
@@ -17,8 +16,6 @@ import pytest
 from dotenv import dotenv_values
 
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.sandbox.engine.dialect import Rejection
-from layton_batch.sandbox.wire.anthropic_api import elements
 from tests.support.paths import ROOT
 from tests.support.sandbox_clients import PROVIDERS, Echo, bench, client, row
 from tests.support.tiers import tiered
@@ -36,23 +33,6 @@ def test_its_own_pages_and_an_environment_with_an_address_and_a_key_for_every_pr
     assert variables["OPENAI_API_KEY"] == "sandbox-key-openai"
     assert len(variables) == 18
     assert all(value.startswith("http://127.0.0.1:") for name, value in variables.items() if name.endswith("URL"))
-
-
-@pytest.mark.parametrize(("text", "found"), [
-    ('{"requests": []}', []),
-    ('{"a": {"requests": [9]}, "requests": [1, {"x": "],[\\"}"}, "y" ], "b": [2]}', ["1", '{"x": "],[\\"}"}', '"y"']),
-    ('{"requests":[{"a":[1,2]},[3,[4]]]}', ['{"a":[1,2]}', "[3,[4]]"]),
-    ('{"requests":[1,]}', ["1", ""]),
-    *((text, None) for text in ("", "[]", "{}", '{"requests": 1}', '{"requests": [1', '{"requests": [1]} x', "none")),
-])  # fmt: skip
-def test_an_array_is_split_without_reading_its_document(text: str, found: list[str] | None) -> None:
-    with tempfile.SpooledTemporaryFile() as body:
-        body.write(text.encode())
-        if found is None:
-            with pytest.raises(Rejection):
-                list(elements(body, "requests"))
-        else:
-            assert [element.decode() for element in elements(body, "requests")] == found
 
 
 FOREIGN_HOSTS = ("evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "x@127.0.0.2x", "")

@@ -36,15 +36,6 @@ def test_a_board_is_for_new_items_and_a_switch_changes_everything_to_this_set(tm
     assert "Abstained" not in text.replace("Abstained, unreadable", "")
 
 
-def test_a_model_s_page_says_which_number_is_for_what(tmp_path: Path) -> None:
-    site = both(tmp_path)
-    pages = [words(read_page(path)) for path in (site / "models").iterdir()]
-    (beta,) = (page for page in pages if page.startswith("beta-10"))
-    for part in ("Score, new items 70.0 (95 % CI: 68.1–71.6)", "Score, this set 61.0 (95 % CI: 60.5–61.5)",
-                 "Rank, this set 3 (95 % rank range: 3–3)", "on new items of this kind"):  # fmt: skip
-        assert part in beta
-
-
 def test_a_board_graded_by_rule_speaks_of_no_labels(tmp_path: Path) -> None:
     rule = {"method": RULE, "own_labels": 0, "borrowed_labels": 0, "smallest_gold_bin": None}
     text = words(read_page(both(tmp_path, **rule) / "index.html"))
@@ -54,17 +45,3 @@ def test_a_board_graded_by_rule_speaks_of_no_labels(tmp_path: Path) -> None:
     assert "81.0 exact" in text
     assert "Human labels" not in text
     assert "Assumes that labels" not in text
-
-
-def test_kinds_of_failure_stand_below_a_board_graded_by_rule(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.table("leaderboard", [{**row, **MORE, "method": RULE} for row in run.leaderboard_rows()])
-    metric, model = (str(run.leaderboard_rows()[0][name]) for name in ("metric", "model"))
-    flags = [f"kind_{place}" for place in range(12) for _ in range(12 - place)]
-    scores = [{"item_id": str(i), "model": model, "metric": metric, "flag": flag} for i, flag in enumerate(flags)]
-    run.table("scores", [*scores, {"item_id": "x", "model": model, "metric": "another", "flag": "of_another"}])
-    text = words(read_page(build_site(run.folder, run.status())))
-    after = text.partition("Not right, by kind")[2]
-    assert "Kind 0 Kind 1 Kind 2" in after
-    assert f"Other {model} 12 11 10 9 8 7 6 5 10 " in after  # the last: 4 + 3 + 2 + 1
-    assert "of another" not in text.lower()

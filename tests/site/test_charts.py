@@ -11,25 +11,11 @@ import pytest
 from layton_batch.site.build import build_site
 from layton_batch.site.charts import pareto
 from layton_batch.site.item_rates import item_rates
-from tests.support.fabricated_run import FabricatedRun, fabricated, hostile
-from tests.support.read_html import read_page
-
-
-def drawn(run: FabricatedRun) -> set[str]:
-    site = build_site(run.folder, run.status()).parent
-    return {path.name for path in (site / "charts").glob("*.svg") if "-" not in path.name} - {"share.svg"}
+from tests.support.fabricated_run import fabricated, hostile
 
 
 def test_the_front_holds_models_that_none_cheaper_beats() -> None:
     assert pareto([(1, 10), (2, 5), (3, 20), (3, 30), (4, 30)]) == [(1, 10), (3, 30)]
-
-
-def test_a_run_has_the_charts_that_its_tables_have_something_for(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    without_costs = {"scores.svg", "categories.svg", "grid.svg", "items.svg"}
-    assert drawn(run) == {*without_costs, "cost.svg", "tokens.svg"}
-    run.table("cost", [])
-    assert drawn(run) == without_costs
 
 
 def test_a_bar_has_the_interval_of_its_items_and_is_hollow_without_one(tmp_path: Path) -> None:
@@ -82,21 +68,3 @@ def test_a_chart_is_a_file_that_stands_alone_and_loads_nothing(tmp_path: Path) -
         assert names <= {"svg", "g", "rect", "line", "path", "text", "clipPath", "defs"}, path
         attributes = {name for node in ET.parse(path).iter() for name in node.attrib}
         assert not any(name.endswith("href") or name.startswith("on") or name == "style" for name in attributes), path
-
-
-def test_one_model_at_two_hint_levels_is_compared_item_by_item(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    row, other = run.leaderboard_rows()[:2]
-    name = str(row["model"])
-    run.table("leaderboard", [{**row, "n_hints": 0}, {**other, "model": name, "n_hints": 1}])
-    pair = {"model": name, "n_hints": 0, "other": name, "other_hints": 1, "better": 0.25, "better_new": 0.5}
-    run.table("pairs", [pair])
-    for table, more in (("scores", {"yes": 2, "total": 2}), ("predictions", {"kind": "answered"})):
-        rows = [one for one in getattr(run, f"{table}_rows")() if one["model"] == name]
-        both = [{**one, **more, "n_hints": hints} for one in rows for hints in (0, 1)]
-        run.table(table, [one if one["n_hints"] or "yes" not in one else {**one, "yes": 0} for one in both])
-    page = read_page(build_site(run.folder, run.status()).parent / "compare.html").text
-    data = json.loads(page[page.index('{"models"') : page.rindex("}") + 1])
-    assert data["models"] == [f"{name}@0", f"{name}@1"]
-    assert data["better"] == {"0,1": [25.0, 50.0, [None, None], [None, None]]}
-    assert data["marks"] == ["0" * run.items, "1" * run.items]

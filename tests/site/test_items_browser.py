@@ -104,27 +104,3 @@ def test_a_search_finds_name_question_hints_and_answers(
     search(tab, text)
     assert shown(tab) == found
     assert tab.trouble() == []
-
-
-def test_the_words_are_loaded_when_somebody_searches_and_not_before(browser: Browser, worded: Path) -> None:
-    tab = browser.open(worded)
-    assert tab.requests() == [worded.as_uri()]
-    search(tab, "keystone")
-    search(tab, "balloon")
-    assert tab.requests() == [worded.as_uri(), (worded.parent / "words.js").as_uri()]
-
-
-def test_items_are_filtered_by_what_they_are_worth_and_by_how_many_models_get_them_right(
-    browser: Browser, worded: Path
-) -> None:
-    tab = browser.open(worded)
-    choose(tab, "worth", "20")
-    assert shown(tab) == ["item 2"]
-    choose(tab, "worth", "20", "40")
-    assert shown(tab) == ["item 2", "item 4"]
-    assert tab.run("document.querySelector('[data-key=worth] summary').textContent") == "Picarats: 20, 40"
-    assert tab.run("location.hash") == "#worth=20&worth=40"
-    choose(tab, "worth")
-    choose(tab, "band", "a quarter to a half")
-    assert shown(tab) == ["item 3", "item 4"]
-    assert tab.run("location.hash") == "#band=a+quarter+to+a+half"

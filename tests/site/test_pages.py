@@ -211,25 +211,6 @@ def test_a_page_tells_of_earlier_boards_what_changed_since(tmp_path: Path) -> No
     assert "No longer on the board: first." in said
 
 
-def test_a_models_page_counts_by_category_and_has_question_and_answer_of_every_item(tmp_path: Path) -> None:
-    site = built(fabricated(tmp_path))
-    (path,) = (
-        one for one in (site / "models").iterdir() if "<bdi>gamma-2</bdi></h1>" in one.read_text(encoding="utf-8")
-    )
-    page = read_page(path)
-    shown = words(page)
-    assert "1 right, 2 wrong, 1 unanswered" in shown
-    text = path.read_text(encoding="utf-8")
-    for number in (1, 2, 3, 4):
-        assert f'href="../items/{number:04d}.html"' in text
-    assert "item 1 Logic How many? 7 ✓ right · 2 of 2 yes" in shown
-    assert "item 3 Logic How many? 7 ✗ unparsed" in shown
-    board = (site / "index.html").read_text(encoding="utf-8")
-    assert f'href="models/{path.name}"' in board
-    item = (site / "items" / "0001.html").read_text(encoding="utf-8")
-    assert f'href="../models/{path.name}"' in item
-
-
 def test_a_models_page_keeps_its_address_over_refreshes(tmp_path: Path) -> None:
     first = {path.name for path in (built(fabricated(tmp_path / "a")) / "models").iterdir()}
     assert first == {path.name for path in (built(fabricated(tmp_path / "b")) / "models").iterdir()}

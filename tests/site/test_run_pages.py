@@ -9,7 +9,6 @@ import orjson
 
 from layton_batch.files import tables
 from layton_batch.runs.status import Status
-from layton_batch.scoring.diagnosis_record import read_record, write_record
 from layton_batch.site.build import build_site
 from layton_batch.states import BatchOutcome
 from layton_batch.store.requests import AttemptLocation
@@ -44,28 +43,6 @@ def test_the_page_of_judges_says_what_the_command_says(tmp_path: Path) -> None:
     assert "+50.0" in page
     assert "What the jury gets wrong" in page
     assert "Labels: judge 12" in page
-
-
-def test_what_the_jury_gets_wrong_leads_to_the_item(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    document = orjson.loads(str(run.judges_rows()[0]["document"]))
-    wrong = {"item_id": "item 2", "model": "alpha-9", "provider": "openai", "n_hints": 0, "yes": 2, "total": 2,
-             "human": False, "contested": False, "wrong_judges": ["judge 0", "judge 1"]}  # fmt: skip
-    document["diagnosis"]["mistakes"] = [wrong, wrong | {"item_id": "of the gold set"}]
-    run.table("judges", [{"document": orjson.dumps(document).decode()}])
-    site = build_site(run.folder, run.status()).parent
-    assert 'href="items/0002.html"' in (site / "judges.html").read_text(encoding="utf-8")
-    assert "of the gold set" in read_page(site / "judges.html").text
-
-
-def test_a_record_of_judges_comes_back_as_it_was_kept(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    record = read_record(run.folder.tables)
-    assert record is not None
-    write_record(run.folder.part("judges", "judges"), record)
-    assert read_record(run.folder.tables) == record
-    write_record(run.folder.part("judges", "judges"), None)
-    assert read_record(run.folder.tables) is None
 
 
 def test_every_batch_has_a_line_with_its_time_and_why_it_ended_so(tmp_path: Path) -> None:

@@ -99,21 +99,6 @@ def test_a_participant_sees_question_image_hints_in_this_order_and_no_reference(
     assert len(task("vlm").prompt(item(img=JPEG)).parts) == 2
 
 
-def test_schemas_are_strict_and_ask_for_the_justification_first() -> None:
-    said = Prediction("001", "m", PredictionKind.ANSWERED, "7", "so")
-    asked = (task().prompt(item()), task().judge_prompt(Candidate(item(), said)))
-    fields = []
-    for prompt in asked:
-        assert prompt.response_schema is not None
-        schema = prompt.response_schema.schema
-        properties = schema["properties"]
-        assert isinstance(properties, dict)
-        assert schema["additionalProperties"] is False
-        assert schema["required"] == list(properties)
-        fields.append(list(properties))
-    assert fields == [["justification", "answer"], ["is_answer_correct", "is_justification_correct"]]
-
-
 @pytest.mark.parametrize("changes", [{}, {"img": JPEG}], ids=["text", "picture"])
 def test_a_judges_prompts_about_an_item_differ_from_the_submission_on(changes: dict[str, str]) -> None:
     """Providers cache what prompts begin with: instructions, item and reference, whoever is judged."""

@@ -63,14 +63,6 @@ def test_a_row_becomes_an_item_whose_payload_keeps_what_was_shown() -> None:
     assert json.loads(json.dumps(dict(one.payload))) == one.payload
 
 
-def test_the_order_follows_the_seed_and_the_item_not_its_neighbours() -> None:
-    rows = [row(id=f"q{i}") for i in range(20)]
-    together = [shown(one) for one in task().items(rows)]
-    assert together == [shown(task().items([one])[0]) for one in rows]
-    assert together != [shown(one) for one in task(seed=1).items(rows)]
-    assert len({tuple(order) for order in together}) > 5
-
-
 @pytest.mark.parametrize("answer", ["neon", "C", 2])
 @pytest.mark.parametrize("column", ["answer", "gold", "Gold", "answer_index"])
 def test_the_right_option_is_named_by_text_letter_or_index(column: str, answer: JsonValue) -> None:

@@ -148,28 +148,6 @@ def test_every_reply_has_a_kind_and_every_failure_one_tag(
     assert grade.marks == {"accuracy": float(tag is None)}
 
 
-def test_a_coarse_location_and_an_item_without_a_rule_are_tagged() -> None:
-    kwargs = {"location_fine_grained": ["Oslo"], "location_coarse_grained": ["Norway"]}
-    place = item(evaluator="location_matching", evaluator_kwargs=kwargs)
-    grade = task().grade(place, task().parse(place, "m", reply("Norway")))
-    assert (grade.marks, grade.tag) == ({"accuracy": 0.5}, "coarse_location")
-    odd = item(evaluator_kwargs={"value_to_match": "x"})
-    grade = task().grade(odd, task().parse(odd, "m", reply("3")))
-    assert (grade.marks, grade.tag, grade.note) == (
-        {"accuracy": 0.0},
-        "ungradable",
-        "value_to_match must be a finite number",
-    )
-
-
-def test_the_original_grades_whatever_text_there_is() -> None:
-    original = task(protocol="original")
-    prediction = original.parse(item(), "m", reply("no more than 3", FinishReason.LENGTH))
-    assert (prediction.kind, prediction.answer) == (PredictionKind.ANSWERED, "no more than 3")
-    assert prediction.note == "truncated"
-    assert original.grade(item(), prediction).marks == {"accuracy": 1.0}
-
-
 # ---- the judge -----------------------------------------------------------------------------------------------------
 
 
