@@ -105,25 +105,6 @@ def test_every_document_and_line_is_valid_by_the_published_schemas(
             line.validate(one)
 
 
-def test_a_line_an_item_and_metric_with_its_answer_verdicts_and_tokens(jury: RunFolder, tmp_path: Path) -> None:
-    _export(jury, "eee", tmp_path)
-    lines = _lines(tmp_path)
-    assert len(lines) == 2 * 4 * 3
-    said = {
-        (row["model"], row["item_id"]): row for row in tables.read(jury.tables, "predictions").iter_rows(named=True)
-    }
-    usage = {row["custom_id"]: row for row in tables.read(jury.tables, "usage").iter_rows(named=True)}
-    for line in lines:
-        about, tokens = line["metadata"], line["token_usage"]
-        assert isinstance(about, dict)
-        assert isinstance(tokens, dict)
-        row = said[about["layton_batch.model"], line["sample_id"]]
-        assert line["output"] == {"raw": [row["raw_text"]]}
-        assert about["justification"] == row["justification"]
-        assert tokens["output_tokens"] == usage[row["custom_id"]]["output_tokens"]
-        assert [name for name in about if name.startswith("judge.")]
-
-
 def test_a_document_has_score_interval_judges_and_the_checksum_of_its_lines(jury: RunFolder, tmp_path: Path) -> None:
     _export(jury, "eee", tmp_path, "--organization", "our group")
     board = {row["model"]: row for row in tables.read(jury.tables, "leaderboard").iter_rows(named=True)}

@@ -10,7 +10,6 @@ import pytest
 
 from layton_batch.errors import (
     AmbiguousCallError,
-    ProviderError,
     TransientProviderError,
     UnknownStatusError,
 )
@@ -63,24 +62,6 @@ def test_a_status_reaches_the_client_in_the_providers_own_words_as_often_as_told
             sent.status(batch)
         assert refused.value.retry_after == 7
         assert sent.status(batch) == first
-
-
-@each_family
-def test_an_outage_meets_every_call_for_its_seconds_and_then_is_over(provider: str, tmp_path: Path) -> None:
-    first = 2 if provider == "gemini" else 1  # calls of a look: Gemini's goes to both versions of the API
-    fault = Fault(on="outage", action="status", status=503, after=first, seconds=60)
-    with bench(fault) as b, client(provider, b, tmp_path) as sent:
-        asked = sent.submission([row(provider, "a")])
-        assert sent.provider.find(asked) == []
-        for _ in range(2):
-            with pytest.raises(ProviderError):
-                sent.provider.find(asked)
-            with pytest.raises(ProviderError):
-                sent.submit([row(provider, "a")])
-            b.clock.forward(29)
-        b.clock.forward(3)
-        assert sent.provider.find(asked) == []
-        assert sent.submit([row(provider, "a")], "again") in b.listed()
 
 
 @each_family

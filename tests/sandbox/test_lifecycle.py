@@ -18,7 +18,6 @@ from tests.support.sandbox_clients import (
     bench,
     client,
     each_family,
-    fetched,
     row,
     whole_row,
 )
@@ -96,34 +95,6 @@ def test_a_sandbox_started_again_on_its_folder_goes_on_where_it_was(provider: st
         assert [row.times_billed for row in b.sandbox.ledger().rows] == [1, 1]
 
 
-PAGES = {
-    "openai": ("/openai/v1/batches?limit=2", "data", lambda page: page["has_more"] and f"&after={page['last_id']}"),
-    "groq": ("/groq/openai/v1/batches?limit=2", "data",
-             lambda page: page["paging"]["next_cursor"] and f"&cursor={page['paging']['next_cursor']}"),
-    "anthropic": ("/anthropic/v1/messages/batches?limit=2", "data",
-                  lambda page: page["has_more"] and f"&after_id={page['last_id']}"),
-    "gemini": ("/gemini/v1/batches?pageSize=2", "operations",
-               lambda page: page.get("nextPageToken") and f"&pageToken={page['nextPageToken']}"),
-}  # fmt: skip
-"""By provider: where its list is, where a page has its rows, and what asks for the next page."""
-
-
-@pytest.mark.parametrize("provider", PAGES)
-def test_lists_show_every_batch_newest_first_over_all_pages(provider: str, tmp_path: Path) -> None:
-    path, rows, following = PAGES[provider]
-    with bench() as b, client(provider, b, tmp_path) as sent:
-        made: list[str] = []
-        for number in range(5):
-            made.insert(0, sent.submit([row(provider, f"n{number}", f"batch {number}")], f"shard-{number}"))
-            b.clock.forward(0.1)
-        shown, more = [], ""
-        while more is not None:
-            page = json.loads(fetched(b.sandbox.url + path + more, **{"x-api-key": "k", "anthropic-version": "1"})[1])
-            shown += [batch.get("id") or batch["name"] for batch in page[rows]]
-            more = following(page) or None
-    assert shown == made
-
-
 # ---- what a row asks, and what a model replies -----------------------------------------------------------------------
 
 
@@ -160,7 +131,7 @@ class ByText:
         return REPLIES[question.text]
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_family
 def test_a_reply_has_the_form_that_the_dialect_reads(provider: str, tmp_path: Path) -> None:
     """Thoughts stay out of the text; cached and reasoning tokens are counted where the documents have them."""
     thinking = {
