@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,6 @@ from tests.labels.label_desk import (
     write_rows,
 )
 from tests.support.cli_harness import call
-from tests.support.read_html import read_page
-from tests.support.tiers import tiered
 
 NOBODY = "http://127.0.0.1:9"
 """Nobody is there."""
@@ -61,12 +58,6 @@ def test_without_labels_a_board_is_uncalibrated_has_the_jury_s_share_and_says_wh
     assert len(plan.table()["rows"]) == needed  # type: ignore[arg-type]
     stored = tables.read(root / "tables", "leaderboard")
     assert stored["labels_needed"].to_list() == [row["labels_needed"] for row in rows]
-    page = (root / "site" / "index.html").read_text(encoding="utf-8")
-    assert "Uncalibrated" in page
-    assert f"About {needed} labels" in page
-    assert "Human labels" not in page
-    for form in ("csv", "md"):
-        assert "calibrated" in call("leaderboard", root.name, "--format", form).out or form == "md"
 
 
 def test_annotations_added_after_the_run_began_are_used_at_once_and_said(copied: Copied, tmp_path: Path) -> None:
@@ -137,7 +128,7 @@ def test_a_bad_row_stops_a_scoring_with_its_file_and_line_but_not_a_run_that_col
     assert dict(tables.read(root / "tables", "leaderboard").select("model", "score").iter_rows()) == good
 
 
-def test_labels_are_kept_in_a_table_and_stand_on_the_pages_beside_the_jury(copied: Copied, tmp_path: Path) -> None:
+def test_labels_are_kept_in_a_table(copied: Copied, tmp_path: Path) -> None:
     root = copied(ANNOTATED)
     said = answers(root)
     write_rows(tmp_path / "labels.jsonl", [label(one, not one["verdict"]) for one in said])
@@ -148,40 +139,6 @@ def test_labels_are_kept_in_a_table_and_stand_on_the_pages_beside_the_jury(copie
     for row in stored.iter_rows(named=True):
         assert row["both_correct"] == (not verdicts[row["item_id"], row["model"]])
         assert row["people"] == 1
-    pages = "".join(path.read_text(encoding="utf-8") for path in (root / "site" / "items").glob("0*.html"))
-    assert pages.count('class="reply disputed"') == len(said)
-    assert 'class="reply right"' not in pages
     write_rows(tmp_path / "labels.jsonl", [label(said[0], True)])
     assert call("site", root.name, "--out", root.parent / "pages").code == 0
     assert tables.read(root / "tables", "labels").height == 1
-
-
-@pytest.mark.parametrize("target", tiered(("new", "set"), ci=("set",)))
-def test_command_line_tables_and_pages_have_the_same_digits_for_a_target(
-    copied: Copied, tmp_path: Path, target: str
-) -> None:
-    root = copied(ANNOTATED)
-    write_rows(tmp_path / "labels.jsonl", [label(one, bool(one["verdict"])) for one in answers(root)[::2]])
-    scored = call("site", root.name, "--out", root.parent / "pages")
-    assert scored.code == 0, scored.err
-    option = ("--this-set",) if target == "set" else ()
-    rows = board_json(root, *option)
-    assert {row["method"] for row in rows} == {"hierarchical"}
-    printed = " ".join(call("leaderboard", root.name, *option).out.replace(" *", "").split())
-    site = root / "site"
-    body = (site / "index.html").read_text("utf-8").partition(f'id="{"set" if option else "board"}-rows"')[2]
-    cells = re.sub("<title>.*?</title>", "", body.partition("</tbody>")[0])
-    shown = " ".join(re.sub("<[^>]*>", " ", cells).split())
-    stored = {row["model"]: row for row in tables.read(root / "tables", "leaderboard").iter_rows(named=True)}
-    kept = {row["model"]: row for row in json.loads((site / "data" / "leaderboard.json").read_bytes())}
-    models = [" ".join(read_page(path).text.split()) for path in (site / "models").iterdir()]
-    for row in rows:
-        for name in ("rank", "rank_best", "rank_worst", "score", "lower", "upper"):
-            assert row[name] == stored[row["model"]][f"{target}_{name}"] == kept[row["model"]][f"{target}_{name}"]
-        score, interval = f"{row['score']:.1f}", f"{row['lower']:.1f}–{row['upper']:.1f}"
-        ranks, words = f"{row['rank_best']}–{row['rank_worst']}", "this set" if option else "new items"
-        assert f"{score} {interval} {ranks}" in printed
-        assert f"{score} {interval} {ranks}" in shown
-        (said,) = (one for one in models if one.startswith(row["model"]))
-        assert f"Score, {words} {score} (95 % CI: {interval})" in said
-        assert f"Rank, {words} {row['rank']} (95 % rank range: {ranks})" in said

@@ -38,6 +38,7 @@ ATTACKS = (
     "${alert(1)}`",
     "🧩" * 20,
 )
+TOGETHER = " ".join(ATTACKS[number] for number in (0, 2, 5, 6))
 PLAIN = "plain"
 VISIBLE_FORMATS = set("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
 
@@ -73,7 +74,7 @@ def tame(written: Callable[[str], dict[str, Page]]) -> dict[str, Page]:
     return written(PLAIN)
 
 
-@pytest.mark.parametrize("attack", tiered(ATTACKS, ci=(ATTACKS[0], ATTACKS[2], ATTACKS[5], ATTACKS[6])))
+@pytest.mark.parametrize("attack", tiered((TOGETHER, *ATTACKS), ci=(TOGETHER,)))
 def test_what_outsiders_write_never_changes_a_pages_structure(
     written: Callable[[str], dict[str, Page]], tame: dict[str, Page], attack: str
 ) -> None:
@@ -86,12 +87,10 @@ def test_what_outsiders_write_never_changes_a_pages_structure(
         assert page.values("href", "src") == tame[name].values("href", "src")
 
 
-@pytest.mark.parametrize("attack", [ATTACKS[0], ATTACKS[6]])
-def test_template_marks_and_scripts_are_shown_as_they_were_written(
-    written: Callable[[str], dict[str, Page]], attack: str
-) -> None:
-    for name, page in written(attack).items():
-        assert attack in page.text, name
+def test_template_marks_and_scripts_are_shown_as_they_were_written(written: Callable[[str], dict[str, Page]]) -> None:
+    for name, page in written(TOGETHER).items():
+        assert ATTACKS[0] in page.text, name
+        assert ATTACKS[6] in page.text, name
 
 
 def test_every_page_carries_a_policy_that_fits_its_own_script_and_style(tame: dict[str, Page]) -> None:

@@ -11,6 +11,7 @@ import pytest
 import layton_batch
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
+from layton_batch.records import JsonValue
 from layton_batch.runs.status import RunState
 from layton_batch.stages.rank import board
 from layton_batch.tasks import BUILT_IN, load_task, task_names
@@ -19,60 +20,26 @@ from layton_batch.testing.tasks import TaskContract
 from tests.support import plug_in
 from tests.support.lab import lab, manifest_text
 
+VARIANTS: list[tuple[str, str, dict[str, JsonValue]]] = [
+    *((name, "llm", {}) for name in BUILT_IN),
+    *((name, "vlm", {}) for name in ("layton", "rome")),
+    *((name, "llm", {"protocol": protocol}) for name, protocol in (
+        ("mcq_idk", "original"), ("mcq_idk", "original_v2"), ("zebralogic", "original"), ("zebralogic", "zeroeval"),
+        ("rome", "original"))),
+    ("rome", "llm", {"judge": True}),
+    ("qa", "llm", {"justification": True}),
+]  # fmt: skip
+"""Each benchmark, with pictures, in its published protocols, and as a jury judges it."""
 
-@pytest.mark.parametrize("name", list(BUILT_IN))
+
+@pytest.mark.parametrize(("name", "split", "settings"), VARIANTS)
 class TestShipped(TaskContract):
     @pytest.fixture(autouse=True)
-    def _named(self, name: str) -> None:
-        self.name = name
+    def _variant(self, name: str, split: str, settings: dict[str, JsonValue]) -> None:
+        self.name, self.split, self.settings = name, split, settings
 
     def make(self) -> Task:
-        return load_task(self.name, TaskOptions(self.split))
-
-
-@pytest.mark.parametrize("name", ["layton", "rome"])
-class TestPictures(TaskContract):
-    split = "vlm"
-
-    @pytest.fixture(autouse=True)
-    def _named(self, name: str) -> None:
-        self.name = name
-
-    def make(self) -> Task:
-        return load_task(self.name, TaskOptions(self.split))
-
-
-PROTOCOLS = [
-    ("mcq_idk", "original"),
-    ("mcq_idk", "original_v2"),
-    ("zebralogic", "original"),
-    ("zebralogic", "zeroeval"),
-    ("rome", "original"),
-]
-
-
-@pytest.mark.parametrize(("name", "protocol"), PROTOCOLS)
-class TestPublishedProtocols(TaskContract):
-    @pytest.fixture(autouse=True)
-    def _named(self, name: str, protocol: str) -> None:
-        self.name, self.protocol = name, protocol
-
-    def make(self) -> Task:
-        return load_task(self.name, TaskOptions(self.split), {"protocol": self.protocol})
-
-
-class TestJudged(TaskContract):
-    """A task that a rule could grade, given to a jury."""
-
-    def make(self) -> Task:
-        return load_task("rome", TaskOptions(self.split), {"judge": True})
-
-
-class TestJustified(TaskContract):
-    """Questions of one's own with a justification."""
-
-    def make(self) -> Task:
-        return load_task("qa", TaskOptions(self.split), {"justification": True})
+        return load_task(self.name, TaskOptions(self.split), self.settings)
 
 
 @pytest.fixture
