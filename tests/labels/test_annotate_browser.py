@@ -117,19 +117,19 @@ def test_labels_by_keys_survive_a_kill_and_shorten_the_next_board_s_intervals(
     with served_apart(tmp_path, root.name) as (process, address):
         page = page_of(browser, tmp_path, address)
         assert "token" not in page.tab.run("location.href")
-        label_by_keys(page, "yyy4", 8)
+        label_by_keys(page, "yyy4", 6)
         os.kill(process.pid, signal.SIGKILL)
         process.wait(60)
     first = half_widths(root)
     with served(root) as other_address:
         other = page_of(browser, tmp_path, other_address)
-        label_by_keys(other, "yyy4", 16)
+        label_by_keys(other, "yyy4", 10)
     for seen, own in ((page, address), (other, other_address)):
         assert seen.complaints == []
         assert {one.split("/")[2] for one in seen.addresses if one.startswith("http")} == {own.split("/")[2]}
         assert all(one.startswith(("http://127.0.0.1:", "data:")) for one in seen.addresses)
     actions = read_label_actions(RunFolder(root))
-    assert sum(1 for _ in actions.labels()) == 24
+    assert sum(1 for _ in actions.labels()) == 16
     assert not actions.damaged
     assert half_widths(root) < first
 

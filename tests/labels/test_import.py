@@ -43,7 +43,6 @@ def test_labels_are_used_by_the_next_scoring_and_importing_them_twice_changes_no
     assert imported(root, file) == taken | {"added": 0, "unchanged": len(said)}
     assert folder(root) == before
     assert f"+{len(said)} labels since" in call("leaderboard", root.name).err
-    assert call("site", root.name, "--out", root.parent / "pages").code == 0
 
 
 def test_a_later_label_of_one_annotator_takes_the_place_of_the_earlier_and_an_older_one_does_not(
