@@ -39,23 +39,6 @@ def usages(draw: st.DrawFn) -> Usage:
     return Usage(fresh + cached + written, cached, output, draw(st.integers(0, output)), written, hour)
 
 
-def added(a: Usage, b: Usage) -> Usage:
-    return Usage(
-        a.input_tokens + b.input_tokens,
-        a.cached_input_tokens + b.cached_input_tokens,
-        a.output_tokens + b.output_tokens,
-        a.reasoning_tokens + b.reasoning_tokens,
-        a.cache_write_tokens + b.cache_write_tokens,
-        a.hour_write_tokens + b.hour_write_tokens,
-    )
-
-
-@given(usages(), usages(), st.booleans())
-def test_cost_is_additive(a: Usage, b: Usage, batched: bool) -> None:
-    parts = charge(a, PRICE, batched=batched) + charge(b, PRICE, batched=batched)
-    assert charge(added(a, b), PRICE, batched=batched) == parts
-
-
 @given(usages(), st.booleans())
 def test_cost_is_exact(usage: Usage, batched: bool) -> None:
     rates = PRICE.batch if batched else PRICE.standard

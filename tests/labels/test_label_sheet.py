@@ -10,15 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import DataError
-from layton_batch.files.sources import RowLocation, Rows
-from layton_batch.records import JsonValue
-from layton_batch.reports.label_sheet import LabelTableAnswer, labels_of_sheet, sheet_csv
+from layton_batch.reports.label_sheet import sheet_csv
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN, answers
 from tests.support.cli_harness import call
-
-ANSWER = LabelTableAnswer("005-3", "openai", "finch", 0, "=1+1", "because\nso")
 
 
 def planned(root: Path, file: str) -> list[dict[str, str]]:
@@ -108,28 +103,6 @@ def test_a_wrong_row_is_named_and_nothing_is_imported(copied: Copied) -> None:
     unknown = call("label", "import", root.name, "ask.csv")
     assert (unknown.code, "ask.csv: the column 'label_id' is gone" in unknown.err) == (2, True)
     assert not list((root / "labels").glob("*.jsonl"))
-
-
-def _row(**more: JsonValue) -> dict[str, JsonValue]:
-    return {"label_id": ANSWER.label_id, "answer_correct": "yes", **more}
-
-
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        (_row(label_id="L0"), "line 1: run-1 has no answer 'L0': the row is another run's"),
-        (_row(label_id=None), "line 1: run-1 has no answer ''"),
-        (_row(answer_correct=2), "line 1: column 'answer_correct' must be true (yes) or false (no), not 2"),
-        (
-            _row(justification_correct="=TRUE()"),
-            "line 1: column 'justification_correct' must be true (yes) or false (no)",
-        ),
-    ],
-)
-def test_what_is_no_label_is_told_with_its_line(row: dict[str, JsonValue], reason: str) -> None:
-    with pytest.raises(DataError) as caught:
-        labels_of_sheet(Rows([row], [RowLocation("ask.csv", 1)]), [ANSWER], "run-1")
-    assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "  =1", "＝1"])

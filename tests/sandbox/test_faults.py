@@ -45,26 +45,6 @@ def test_a_create_dropped_before_it_ran_made_nothing_and_one_whose_reply_is_lost
 
 
 @each_family
-def test_a_status_reaches_the_client_in_the_providers_own_words_as_often_as_told(provider: str, tmp_path: Path) -> None:
-    faults = (
-        Fault(on="poll", action="status", status=500, name="upstream is down", after=1, times=2),
-        Fault(on="poll", action="status", status=429, retry_after=7, after=3, times=1),
-        Fault(on="poll", action="status", provider="xai"),  # of another provider
-        Fault(on="poll", action="status", status=404, match="nothing has this in its path"),
-    )
-    with bench(*faults) as b, client(provider, b, tmp_path) as sent:
-        batch = sent.submit([row(provider, "a")])
-        first = sent.status(batch)
-        for _ in range(2):
-            with pytest.raises(TransientProviderError, match="upstream is down"):
-                sent.status(batch)
-        with pytest.raises(TransientProviderError) as refused:
-            sent.status(batch)
-        assert refused.value.retry_after == 7
-        assert sent.status(batch) == first
-
-
-@each_family
 def test_results_end_inside_a_line_or_at_the_end_of_one_or_break_off_and_come_whole_the_next_time(
     provider: str, tmp_path: Path
 ) -> None:

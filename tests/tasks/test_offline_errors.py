@@ -42,13 +42,3 @@ def test_a_wrong_prediction_is_named_by_its_row_and_column(name: str, wrong: Row
         offline_rows.report(form(name), ITEMS[name], [GOOD[name], wrong])
     assert "prediction 2" in str(caught.value)
     assert column in str(caught.value)
-
-
-@pytest.mark.parametrize(("name", "wrong"), [
-    ("zebralogic", [{"id": "a"}]), ("zebralogic", [{"id": "a", "solution": None}]),
-    ("zebralogic", [{"id": True, "solution": SOLUTION}]), ("zebralogic", ITEMS["zebralogic"] * 2),
-    ("rome", [ROME, ROME]), ("mcq_idk", [{"id": "a", "gold": "A"}, {"id": "a", "gold": "B"}]),
-])  # fmt: skip
-def test_wrong_items_are_named(name: str, wrong: list[Row]) -> None:
-    with pytest.raises(DataError, match=r"item|annotation"):
-        offline_rows.report(form(name), wrong, [GOOD[name]])

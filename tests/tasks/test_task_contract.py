@@ -26,6 +26,7 @@ VARIANTS: list[tuple[str, str, dict[str, JsonValue]]] = [
     *((name, "llm", {"protocol": protocol}) for name, protocol in (
         ("mcq_idk", "original"), ("mcq_idk", "original_v2"), ("zebralogic", "original"), ("zebralogic", "zeroeval"),
         ("rome", "original"))),
+    *(("layton", split, {"role": "justify"}) for split in ("llm", "vlm")),
     ("rome", "llm", {"judge": True}),
     ("qa", "llm", {"justification": True}),
 ]  # fmt: skip
