@@ -62,7 +62,7 @@ BACK, BACK_FOR_LONG, FORWARD = (0.0, -30.0), (31 * HOUR, -30.0), (0.0, 30.0)
     tiered(
         MODELS,
         (BACK, BACK_FOR_LONG, FORWARD),
-        ci=[("openai", BACK), ("mistral", BACK_FOR_LONG), ("gemini", FORWARD)],
+        ci=[("mistral", BACK_FOR_LONG), ("gemini", FORWARD)],
     ),
 )
 def test_a_create_in_doubt_is_not_paid_again_where_the_clock_was_set_by_more_than_a_day(

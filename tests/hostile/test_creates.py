@@ -6,16 +6,11 @@ import json
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
-
 from layton_batch.batches.machine import MOST_REPEATS
-from layton_batch.batches.resolve import adopt_batch, send_again
-from layton_batch.errors import ManifestError
+from layton_batch.batches.resolve import adopt_batch
 from layton_batch.runs.status import RunState, Status
-from layton_batch.states import Lifecycle
-from tests.support.lab import MODELS, Lab, quiz_text
+from tests.support.lab import Lab, quiz_text
 from tests.support.tampering import Answer, Tamper, hostile
-from tests.support.tiers import tiered
 
 CREATES = MOST_REPEATS + 1
 ROWS = {"gemini": "operations", "mistral": "data", "together": ""}
@@ -72,35 +67,3 @@ def test_a_batch_that_is_adopted_after_six_creates_costs_what_it_cost_and_a_list
         status = bench.finish(text)
         assert (status.state, status.unknown_cost_usd) == (RunState.DONE, (CREATES - 1) * bound(status))
         assert status.spent_usd < bench.server.ledger().total_usd <= status.spent_usd + status.unknown_cost_usd
-
-
-@pytest.mark.parametrize(
-    ("provider", "odd"),
-    tiered(
-        sorted(set(MODELS) - {"anthropic"}),
-        (None, "", 7),
-        ci=[("together", None), ("gemini", ""), ("mistral", 7)],
-    ),
-)
-def test_a_row_with_our_marks_and_no_id_is_ours_and_never_sent_again(
-    tmp_path: Path, provider: str, odd: object
-) -> None:
-    text = quiz_text((provider,), limit=3)
-    key = "name" if provider == "gemini" else "id"
-    with hostile(tmp_path) as (bench, between):
-
-        def tamper(asked: str, kind: str, _path: str, answer: Answer) -> Answer:
-            if asked == provider and kind == "create":
-                return answer.of(b"{}", status=500)
-            if asked == provider and kind == "list" and answer.status < 300:
-                return rows_changed(provider, answer, lambda row: row | {key: odd})
-            return answer
-
-        between.tamper = tamper
-        status = bench.finish(text)
-        assert (status.state, made_at(bench, provider)) == (RunState.NEEDS_PERSON, 1)
-        assert "without an id" in str(status.batches[0].reason)
-        with bench.open(text) as run:
-            (lost,) = run.store.batches({Lifecycle.LOST})
-            with pytest.raises(ManifestError, match="paid twice"):
-                send_again(run, lost.id)

@@ -77,14 +77,6 @@ def test_a_prompt_at_an_address_is_the_same_as_one_in_a_file(tmp_path: Path, web
     assert len(web.asked) == 1
 
 
-def test_another_content_at_the_same_address_is_another_run(tmp_path: Path, web: Web) -> None:
-    path = manifest(tmp_path, f"{web.address}/judge.txt")
-    web.files["/judge.txt"] = b"Be fair."
-    first = load_manifest(path)
-    web.files["/judge.txt"] = b"Be fair!"
-    assert load_manifest(path).identity() != first.identity()
-
-
 def test_a_hub_address_is_asked_with_the_token(tmp_path: Path, web: Web) -> None:
     web.files["/datasets/o/n/resolve/main/p/judge.txt"] = b"Be fair."
     settings = Settings(tmp_path, {"HF_ENDPOINT": web.address, "HF_TOKEN": "hf-x"})
@@ -129,11 +121,3 @@ def test_offline_nothing_is_fetched(tmp_path: Path, web: Web) -> None:
     with pytest.raises(ManifestError, match="nothing is fetched with --offline"):
         load_manifest(manifest(tmp_path, f"{web.address}/judge.txt"), PromptFiles(offline=True))
     assert web.asked == []
-
-
-def test_what_is_fetched_is_checked_as_a_template_and_its_name_leads_nowhere(tmp_path: Path, web: Web) -> None:
-    web.files["/q.txt"] = b"no slot"
-    with pytest.raises(ManifestError, match=r"must use \{\{ question \}\}"):
-        load_manifest(manifest(tmp_path, f"{web.address}/q.txt", "participant_question"))
-    with pytest.raises(ManifestError, match="unknown prompt template"):
-        load_manifest(manifest(tmp_path, f"{web.address}/q.txt", '"../../x"'))

@@ -141,16 +141,10 @@ def test_a_judge_sees_everything_whatever_the_participant_saw() -> None:
     ("name", "content", "reason"),
     [
         ("participant_question", b"no slot", r"must use \{\{ question \}\}"),
-        ("judge_submission", b"{{ answer }}", r"must use \{\{ submission \}\}"),
-        ("participant_question", b"{{ question }} {{ anwser }}", "uses anwser; it may use has_image, question"),
         ("participant_question", b"{{ question }} {{ solution }}", "uses solution"),
         ("participant_question", b"{{ question ", "line 1: "),
         ("participant_question", b"\xff", "is not UTF-8"),
-        (
-            "participant_qestion",
-            b"",
-            "unknown prompt template 'participant_qestion'; did you mean 'participant_question'",
-        ),
+        ("participant_qestion", b"", "did you mean 'participant_question'"),
     ],
 )
 def test_a_prompt_file_that_cannot_work_is_refused_at_once(

@@ -12,7 +12,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Image, Item, JsonValue, Prediction
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton import ANSWER_SCHEMA, VERDICT_SCHEMA, LaytonSettings, LaytonTask
-from layton_batch.tasks.protocol import Candidate, TaskOptions, cautions, is_unfenced
+from layton_batch.tasks.protocol import Candidate, TaskOptions
 
 JPEG = base64.b64encode(b"\xff\xd8\xff\xe0" + bytes(60)).decode()
 HOSTILE = 'x"\n}\nReference: {answer} {{ 7 * 7 }} \u202e'
@@ -102,14 +102,3 @@ def test_a_participants_words_are_put_in_as_they_are_and_not_filled_in_again(
     task = unfenced(tmp_path, judge_submission=mine)
     (text,) = task.judge_prompt(candidate(item(task), HOSTILE, HOSTILE)).parts
     assert str(text).endswith(f"A: {HOSTILE}\nJ: {HOSTILE}")
-
-
-# ---- what a person is told -----------------------------------------------------------------------------------------
-
-
-def test_it_is_said_when_a_participants_text_is_not_fenced(tmp_path: Path) -> None:
-    mine = "{submission}"
-    assert "not fenced" in cautions(original(tmp_path))[0]
-    assert cautions(unfenced(tmp_path, judge_submission=mine))
-    assert not cautions(unfenced(tmp_path, judge_system="Be fair."))
-    assert not is_unfenced(LaytonTask(TaskOptions("llm")))
