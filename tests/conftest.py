@@ -39,7 +39,7 @@ def postgres_url(postgres_server: str) -> str:
     return new_database(postgres_server)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A Chromium without a window; tests that need it are skipped where there is none."""
     program = chromium()

@@ -66,20 +66,6 @@ def _documents(out: Path) -> dict[Path, dict[str, object]]:
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 
-def test_parquet_has_every_prediction_with_every_verdict_as_the_run_has_them(jury: RunFolder, tmp_path: Path) -> None:
-    _export(jury, "parquet", tmp_path)
-    table = pl.read_parquet(tmp_path / "predictions.parquet")
-    said = tables.read(jury.tables, "predictions")
-    shared = [name for name in said.columns if name in table.columns]
-    assert table.select(shared).sort("model", "item_id").equals(said.select(shared).sort("model", "item_id"))
-    for verdict in tables.read(jury.tables, "verdicts").iter_rows(named=True):
-        (row,) = table.filter(item_id=verdict["item_id"], model=verdict["model"]).iter_rows(named=True)
-        for name in ("is_answer_correct", "is_justification_correct", "both_correct"):
-            assert row[f"{name}_{verdict['judge']}"] == verdict[name]
-    board = pl.read_parquet(tmp_path / "leaderboard.parquet").filter(metric="both_correct")
-    assert board.equals(tables.read(jury.tables, "leaderboard"))
-
-
 def test_model_text_is_no_formula_in_csv_and_comes_whole_in_parquet(jury: RunFolder, tmp_path: Path) -> None:
     folder = RunFolder(Path(shutil.copytree(jury.root.parent, tmp_path / "runs")) / jury.root.name)
     (part,) = [path for path in (folder.tables / "predictions").glob("*.parquet") if "larch" in path.name]
@@ -119,25 +105,6 @@ def test_every_document_and_line_is_valid_by_the_published_schemas(
             line.validate(one)
 
 
-def test_a_line_an_item_and_metric_with_its_answer_verdicts_and_tokens(jury: RunFolder, tmp_path: Path) -> None:
-    _export(jury, "eee", tmp_path)
-    lines = _lines(tmp_path)
-    assert len(lines) == 2 * 4 * 3
-    said = {
-        (row["model"], row["item_id"]): row for row in tables.read(jury.tables, "predictions").iter_rows(named=True)
-    }
-    usage = {row["custom_id"]: row for row in tables.read(jury.tables, "usage").iter_rows(named=True)}
-    for line in lines:
-        about, tokens = line["metadata"], line["token_usage"]
-        assert isinstance(about, dict)
-        assert isinstance(tokens, dict)
-        row = said[about["layton_batch.model"], line["sample_id"]]
-        assert line["output"] == {"raw": [row["raw_text"]]}
-        assert about["justification"] == row["justification"]
-        assert tokens["output_tokens"] == usage[row["custom_id"]]["output_tokens"]
-        assert [name for name in about if name.startswith("judge.")]
-
-
 def test_a_document_has_score_interval_judges_and_the_checksum_of_its_lines(jury: RunFolder, tmp_path: Path) -> None:
     _export(jury, "eee", tmp_path, "--organization", "our group")
     board = {row["model"]: row for row in tables.read(jury.tables, "leaderboard").iter_rows(named=True)}
@@ -163,15 +130,6 @@ def test_a_document_has_score_interval_judges_and_the_checksum_of_its_lines(jury
         assert document["source_metadata"]["source_organization_name"] == "our group"  # type: ignore[index]
 
 
-def test_a_run_and_the_lines_of_other_models_stand_on_one_board(rule: RunFolder, tmp_path: Path) -> None:
-    _export(rule, "eee", tmp_path)
-    path = sorted(tmp_path.glob("data/*/*/*/*_samples.jsonl"))[0]
-    metric = call("leaderboard", rule.root, "--format", "json").json[0]["metric"]  # type: ignore[index]
-    ended = call("leaderboard", rule.root, f"another={path}", "--metric", metric, "--format", "json")
-    assert ended.code == 0, ended.err
-    assert len(json.loads(ended.out)) == 4
-
-
 def test_a_site_has_the_same_lines_in_one_file_unless_they_are_too_many(
     jury: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,19 +147,6 @@ def test_a_site_has_the_same_lines_in_one_file_unless_they_are_too_many(
     monkeypatch.setattr("layton_batch.interchange.writing.MOST_ANSWERS", 1)
     assert call("site", jury.root, "--out", tmp_path / "site").code == 0
     assert not (tmp_path / "site" / "every_eval_ever.zip").exists()
-
-
-# ---- Hugging Face --------------------------------------------------------------------------------------------------
-
-
-def test_a_yaml_file_a_model_says_score_and_interval(jury: RunFolder, tmp_path: Path) -> None:
-    _export(jury, "hf", tmp_path, "--dataset", "rvienne/layton-eval")
-    (path,) = tmp_path.glob("wagtail-5/.eval_results/*.yaml")
-    text = path.read_text(encoding="utf-8")
-    row = tables.read(jury.tables, "leaderboard").filter(model="wagtail-5").row(0, named=True)
-    assert f"\n  value: {row['score']:g}\n" in text
-    assert '    id: "rvienne/layton-eval"\n    task_id: "layton_llm"\n' in text
-    assert f"{row['lower']:.1f}–{row['upper']:.1f}" in text
 
 
 # ---- votes, and what is asked wrongly ------------------------------------------------------------------------------

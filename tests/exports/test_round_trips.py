@@ -138,11 +138,9 @@ def _own_boards(root: Path, metrics: tuple[str, ...]) -> dict[str, list[Row]]:
 # ---- a jury's runs -------------------------------------------------------------------------------------------------
 
 
-def test_ppi_gives_the_board_again_as_a_file_and_as_a_frame(jury: Whole, tmp_path: Path) -> None:
+def test_ppi_gives_the_board_again(jury: Whole, tmp_path: Path) -> None:
     path = jury.export("ppi", tmp_path / "ppi.jsonl")
     assert _boards(jury, path) == jury.boards
-    frame = pl.read_ndjson(path, infer_schema_length=None)
-    assert lb.leaderboard(frame).frame.equals(lb.leaderboard(jury.folder.root).frame)
 
 
 def test_votes_in_a_folder_and_the_labels_beside_them_give_the_board_again(jury: Whole, tmp_path: Path) -> None:
@@ -152,7 +150,6 @@ def test_votes_in_a_folder_and_the_labels_beside_them_give_the_board_again(jury:
     gold = jury.export("ppi", tmp_path / "ppi.jsonl")
     for metric in jury.metrics:
         assert _board(folder, "--labels", gold, metric=metric) == jury.boards[metric]
-    assert lb.leaderboard(folder, labels=[gold]).frame.equals(lb.leaderboard(jury.folder.root).frame)
 
 
 @pytest.mark.parametrize(
@@ -179,32 +176,6 @@ def test_annotations_give_a_run_of_the_same_answers_the_same_board(jury: Whole, 
 # ---- every run -----------------------------------------------------------------------------------------------------
 
 
-def _comes_back_from_its_lines(whole: Whole, out: Path) -> None:
-    whole.export("eee", out)
-    _, part = whole.part(out.name)
-    paid = whole.bench.billed()
-    others = set(whole.others(part)["model"])
-    files = [path for path in sorted(out.glob("data/*/*/*/*_samples.jsonl")) if _model_of(path) in others]
-    ended = call("import", part.root, *(word for path in files for word in ("--eee", path)))
-    assert ended.code == 0, ended.err
-    assert _sorted(_boards(whole, part.root)) == _sorted(whole.boards)
-    assert whole.bench.billed() == paid
-
-
-def _comes_back_from_its_predictions(whole: Whole, out: Path, form: str) -> None:
-    """A jury's verdicts on them are questions that were paid for already."""
-    path = whole.export(form, out) / f"predictions.{form}"
-    text, part = whole.part(out.name)
-    paid = whole.bench.billed()
-    for row in whole.others(part).iter_rows(named=True):
-        who = ("--model", row["model"], "--provider", row["provider"], "--family", row["family"])
-        ended = call("import", part.root, *who, "--predictions", path)
-        assert ended.code == 0, ended.err
-    whole.bench.finish(text)
-    assert _sorted(_boards(whole, part.root)) == _sorted(whole.boards)
-    assert whole.bench.billed() == paid
-
-
 def _model_of(path: Path) -> str:
     model: str = json.loads(path.read_text().splitlines()[0])["metadata"]["layton_batch.model"]
     return model
@@ -216,21 +187,32 @@ def _sorted(boards: dict[str, list[Row]]) -> dict[str, list[Row]]:
 
 
 def test_a_jury_run_comes_back_from_every_eval_ever_lines(jury: Whole, tmp_path: Path) -> None:
-    _comes_back_from_its_lines(jury, tmp_path / f"eee-{tmp_path.name}")
-
-
-def test_a_run_graded_by_rule_comes_back_from_every_eval_ever_lines(rule: Whole, tmp_path: Path) -> None:
-    _comes_back_from_its_lines(rule, tmp_path / f"eee-{tmp_path.name}")
+    out = tmp_path / f"eee-{tmp_path.name}"
+    jury.export("eee", out)
+    _, part = jury.part(out.name)
+    paid = jury.bench.billed()
+    others = set(jury.others(part)["model"])
+    files = [path for path in sorted(out.glob("data/*/*/*/*_samples.jsonl")) if _model_of(path) in others]
+    ended = call("import", part.root, *(word for path in files for word in ("--eee", path)))
+    assert ended.code == 0, ended.err
+    assert _sorted(_boards(jury, part.root)) == _sorted(jury.boards)
+    assert jury.bench.billed() == paid
 
 
 @pytest.mark.parametrize("form", tiered(("parquet", "csv"), ci=("csv",)))
 def test_a_jury_run_comes_back_from_its_predictions(jury: Whole, tmp_path: Path, form: str) -> None:
-    _comes_back_from_its_predictions(jury, tmp_path / f"{form}-{tmp_path.name}", form)
-
-
-@pytest.mark.parametrize("form", tiered(("parquet", "csv"), ci=("parquet",)))
-def test_a_run_graded_by_rule_comes_back_from_its_predictions(rule: Whole, tmp_path: Path, form: str) -> None:
-    _comes_back_from_its_predictions(rule, tmp_path / f"{form}-{tmp_path.name}", form)
+    """A jury's verdicts on them are questions that were paid for already."""
+    out = tmp_path / f"{form}-{tmp_path.name}"
+    path = jury.export(form, out) / f"predictions.{form}"
+    text, part = jury.part(out.name)
+    paid = jury.bench.billed()
+    for row in jury.others(part).iter_rows(named=True):
+        who = ("--model", row["model"], "--provider", row["provider"], "--family", row["family"])
+        ended = call("import", part.root, *who, "--predictions", path)
+        assert ended.code == 0, ended.err
+    jury.bench.finish(text)
+    assert _sorted(_boards(jury, part.root)) == _sorted(jury.boards)
+    assert jury.bench.billed() == paid
 
 
 # ---- marks alone ---------------------------------------------------------------------------------------------------
@@ -253,24 +235,16 @@ def test_lines_and_frames_of_marks_give_the_board_of_a_run_graded_by_rule(rule: 
 # ---- forms that hold a board, and nothing to make it from ----------------------------------------------------------
 
 
-def _is_written_down(whole: Whole, out: Path) -> None:
-    board = lb.leaderboard(whole.folder.root).frame
-    metric = str(board["metric"][0])
-    rows = whole.boards[metric]
-    table = pl.read_parquet(whole.export("parquet", out / "parquet") / "leaderboard.parquet")
-    assert table.filter(metric=metric).equals(board)
-    printed = call("leaderboard", whole.folder.root, "--format", "csv").out
-    assert (whole.export("csv", out / "csv") / "leaderboard.csv").read_text(encoding="utf-8") == printed
-    whole.export("hf", out / "hf", "--dataset", "a/b")
+def test_tables_and_the_hub_s_files_have_the_jury_s_board(jury: Whole, tmp_path: Path) -> None:
+    rows = jury.boards[jury.metrics[0]]
+    printed = call("leaderboard", jury.folder.root, "--format", "csv").out
+    assert (jury.export("csv", tmp_path / "csv") / "leaderboard.csv").read_text(encoding="utf-8") == printed
+    jury.export("hf", tmp_path / "hf", "--dataset", "a/b")
     for row in rows:
         name = str(row["model"]).replace("/", "-")
         told = f"_{row['n_hints']}_hints" if len({one["n_hints"] for one in rows}) > 1 else ""
-        (path,) = (out / "hf").glob(f"*{name}*/.eval_results/*{told}.yaml")
+        (path,) = (tmp_path / "hf").glob(f"*{name}*/.eval_results/*{told}.yaml")
         assert f"\n  value: {row['score']:g}\n" in path.read_text(encoding="utf-8")
-
-
-def test_tables_and_the_hub_s_files_have_the_jury_s_board(jury: Whole, tmp_path: Path) -> None:
-    _is_written_down(jury, tmp_path)
     path = jury.export("results", tmp_path / "results.jsonl")
     same = ("rank", "model", "score", "provider", "n_hints", "lower", "upper", "target", "level", "method", "metric")
     written = [json.loads(line) for line in path.read_text().splitlines()]
@@ -278,7 +252,3 @@ def test_tables_and_the_hub_s_files_have_the_jury_s_board(jury: Whole, tmp_path:
     assert [[row[name] for name in same] for row in written] == [[row[name] for name in same] for row in board]
     ranks = [(row["best_possible_rank"], row["worst_possible_rank"], row["95% CI (±)"]) for row in written]
     assert ranks == [(row["rank_best"], row["rank_worst"], row["half_width"]) for row in board]
-
-
-def test_tables_and_the_hub_s_files_have_the_board_of_a_rule(rule: Whole, tmp_path: Path) -> None:
-    _is_written_down(rule, tmp_path)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import FileError
 from layton_batch.files import atomic
 from tests.support.paths import ROOT
 
@@ -72,26 +70,6 @@ def test_a_folder_takes_the_place_of_the_old_one_whole(tmp_path: Path) -> None:
             assert not (path / content).exists()
     assert [one.name for one in path.iterdir()] == ["two"]
     assert leftovers(tmp_path) == []
-
-
-def test_several_writers_that_replace_a_folder_leave_one_of_theirs_whole(tmp_path: Path) -> None:
-    path = tmp_path / "folder"
-
-    def write(number: int) -> None:
-        for _ in range(40):
-            with atomic.writing_folder(path) as building:
-                (building / "page").write_text(str(number))
-
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(write, range(3)))
-    assert (path / "page").read_text() in {"0", "1", "2"}
-    assert leftovers(tmp_path) == []
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(FileError, match=r"cannot write .*/file/below.*/file is a file, not a folder"):
-        atomic.write_bytes(tmp_path / "file" / "below", b"")
 
 
 SMALL_DISK = """

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.errors import FileError
 from layton_batch.files import tables
-from layton_batch.files.tables import frame
 
 
 def marks(number: int, text: str = "") -> list[dict[str, object]]:
@@ -52,16 +49,6 @@ def test_portions_hold_every_row_in_order_and_no_more_text_than_they_may(sizes: 
     assert all(sum(len(str(row["text"])) for row in portion[:-1]) < 50 for portion in found)
 
 
-def test_a_full_disk_is_told_in_our_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> NoReturn:
-        raise pl.exceptions.ComputeError("No space left on device (os error 28)")
-
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
-    with pytest.raises(FileError, match=r"one\.parquet: No space left on device.*last good version is kept"):
-        tables.write(tmp_path / "one.parquet", tables.frame("grades", marks(1)))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_folder_that_another_thread_is_writing_and_removes_is_not_looked_into(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,10 +63,3 @@ def test_a_folder_that_another_thread_is_writing_and_removes_is_not_looked_into(
 
     monkeypatch.setattr(os, "scandir", removed)
     assert tables.read(tmp_path, "usage")["custom_id"].to_list() == ["a"]
-
-
-def test_half_a_surrogate_pair_is_stored_as_a_replacement_character_and_a_pair_as_what_it_means() -> None:
-    texts = ["a\ud800b", "\ud834\udd1e", "naïve", None]
-    stored = frame("responses", [{"text": text, "attempt": 1} for text in texts])
-    assert stored["text"].to_list() == ["a\ufffdb", "𝄞", "naïve", None]
-    assert stored["attempt"].to_list() == [1] * 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from layton_batch.states import BatchOutcome, Lifecycle
 from tests.support.lab import MODELS, quiz_text
 from tests.support.raw_server import Play, raw_server
 from tests.support.tampering import Answer, hostile
-from tests.support.tiers import FAMILIES, tiered
+from tests.support.tiers import tiered
 
 MOST_MEMORY = 4 * CallLimits().reply_bytes
 """The limit of a reply, and what an HTTP library takes to inflate one piece from the network, 64 KiB, at once."""
@@ -58,7 +57,7 @@ def _downloaded(provider: Provider) -> int:
     return sum(len(chunk) for part in provider.results(ENDED) for chunk in part.chunks)
 
 
-@pytest.mark.parametrize("name", tiered((*MODELS, "xai"), ci=(*FAMILIES, "xai")))
+@pytest.mark.parametrize("name", tiered((*MODELS, "xai"), ci=("openai", "anthropic")))
 def test_a_reply_that_inflates_to_gibibytes_is_given_up_within_little_memory(name: str, submission: Submission) -> None:
     assert len(BOMB) < 2_500_000
     with raw_server(_sending(BOMB, "gzip")) as url, closing(connect(name, Access("key", url))) as provider:
@@ -102,19 +101,6 @@ def test_a_run_goes_on_after_a_bomb_and_pays_once(tmp_path: Path, provider: str,
             return answer
         thrown.append(what)
         return Answer(200, (("content-encoding", "gzip"), ("content-length", str(len(BOMB)))), BOMB)
-
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = tamper
-        bench.finish_paid_once(text)
-
-
-@pytest.mark.parametrize("provider", tiered(MODELS, ci=("gemini",)))
-def test_honestly_compressed_replies_are_read(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=2)
-
-    def tamper(_provider: str, _kind: str, _path: str, answer: Answer) -> Answer:
-        packed = answer.of(gzip.compress(answer.content))
-        return Answer(packed.status, (*packed.headers, ("content-encoding", "gzip")), packed.content)
 
     with hostile(tmp_path) as (bench, between):
         between.tamper = tamper

@@ -6,20 +6,13 @@ import json
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
-
 from layton_batch.batches.machine import MOST_REPEATS
-from layton_batch.batches.resolve import adopt_batch, send_again
-from layton_batch.errors import ManifestError
-from layton_batch.runs.status import RunState, Status, read_status
-from layton_batch.sandbox import Fault
-from layton_batch.states import Lifecycle
-from tests.support.lab import MODELS, Lab, lab, quiz_text
+from layton_batch.batches.resolve import adopt_batch
+from layton_batch.runs.status import RunState, Status
+from tests.support.lab import Lab, quiz_text
 from tests.support.tampering import Answer, Tamper, hostile
-from tests.support.tiers import tiered
 
 CREATES = MOST_REPEATS + 1
-BUDGET = "[budget]\nmax_usd = 5.0"
 ROWS = {"gemini": "operations", "mistral": "data", "together": ""}
 """Where a page of the list has its rows, if not in ``data``; at Together the page is the list."""
 
@@ -55,39 +48,6 @@ def bound(status: Status) -> Decimal:
     return next(batch.max_cost for batch in status.batches if batch.max_cost is not None)
 
 
-@pytest.mark.parametrize("provider", tiered(MODELS, ci=("openai", "anthropic")))
-def test_a_create_that_is_carried_out_denied_and_never_listed_goes_again_five_times_and_two_count_at_a_time(
-    tmp_path: Path, provider: str
-) -> None:
-    text = quiz_text((provider,), limit=3, top=BUDGET)
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = never_listed(provider)
-        status = bench.finish(text)
-        assert (status.state, made_at(bench, provider)) == (RunState.NEEDS_PERSON, CREATES)
-        assert (status.unknown_cost_usd, status.reserved_usd) == (0, bound(status))  # the others left the bill
-        with bench.open(text) as run:
-            events = [event for event in run.store.events() if event.kind in ("not_in_list", "create_closed")]
-        assert [event.kind for event in events].count("not_in_list") == CREATES - 1
-        assert [event.kind for event in events[:3]] == ["not_in_list", "not_in_list", "create_closed"]
-        assert bench.bill().total.unknown_cost.usd == status.unknown_cost_usd
-        with bench.open(text) as run:
-            send_again(run, run.store.batches()[0].id)
-            after = read_status(run.store)
-            assert (after.unknown_cost_usd, after.reserved_usd) == (bound(status), 0)
-        between.tamper = lambda _provider, _kind, _path, answer: answer
-        done = bench.finish(text)
-        assert done.state is not RunState.RUNNING
-        assert made_at(bench, provider) <= CREATES + 1
-
-
-def test_one_create_in_doubt_goes_again_by_itself_and_stays_counted(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=3)
-    with lab(tmp_path, Fault(on="create", action="status", status=500, times=1, provider="openai")) as bench:
-        status = bench.finish_paid_once(text)
-        assert (status.unknown_cost_usd, status.complete) == (bound(status), False)
-        assert bench.bill().total.unknown_cost.usd == status.unknown_cost_usd
-
-
 def test_a_batch_that_is_adopted_after_six_creates_costs_what_it_cost_and_a_list_tells_of_the_others(
     tmp_path: Path,
 ) -> None:
@@ -107,35 +67,3 @@ def test_a_batch_that_is_adopted_after_six_creates_costs_what_it_cost_and_a_list
         status = bench.finish(text)
         assert (status.state, status.unknown_cost_usd) == (RunState.DONE, (CREATES - 1) * bound(status))
         assert status.spent_usd < bench.server.ledger().total_usd <= status.spent_usd + status.unknown_cost_usd
-
-
-@pytest.mark.parametrize(
-    ("provider", "odd"),
-    tiered(
-        sorted(set(MODELS) - {"anthropic"}),
-        (None, "", 7),
-        ci=[("together", None), ("gemini", ""), ("mistral", 7)],
-    ),
-)
-def test_a_row_with_our_marks_and_no_id_is_ours_and_never_sent_again(
-    tmp_path: Path, provider: str, odd: object
-) -> None:
-    text = quiz_text((provider,), limit=3)
-    key = "name" if provider == "gemini" else "id"
-    with hostile(tmp_path) as (bench, between):
-
-        def tamper(asked: str, kind: str, _path: str, answer: Answer) -> Answer:
-            if asked == provider and kind == "create":
-                return answer.of(b"{}", status=500)
-            if asked == provider and kind == "list" and answer.status < 300:
-                return rows_changed(provider, answer, lambda row: row | {key: odd})
-            return answer
-
-        between.tamper = tamper
-        status = bench.finish(text)
-        assert (status.state, made_at(bench, provider)) == (RunState.NEEDS_PERSON, 1)
-        assert "without an id" in str(status.batches[0].reason)
-        with bench.open(text) as run:
-            (lost,) = run.store.batches({Lifecycle.LOST})
-            with pytest.raises(ManifestError, match="paid twice"):
-                send_again(run, lost.id)

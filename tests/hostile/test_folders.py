@@ -12,43 +12,14 @@ import pytest
 from layton_batch.errors import StorageError, StoreError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
-from layton_batch.runs.stores import open_store
 from layton_batch.states import Lifecycle
-from layton_batch.store.intents import Intent, read_intents
 from tests.pipeline.test_drivers import creates
 from tests.support.lab import MODELS, Lab, lab, quiz_text
-from tests.support.tiers import FAMILIES, tiered
+from tests.support.tiers import tiered
 
 
 def states_of(folder: RunFolder) -> list[Path]:
     return list(folder.workspace.root.glob("state.sqlite3*"))
-
-
-def test_a_reading_command_makes_no_store_where_there_is_none(tmp_path: Path) -> None:
-    text = quiz_text(limit=2)
-    with lab(tmp_path) as bench:
-        with bench.open(text) as run:
-            advance(run)
-        folder = bench.run_folder(text)
-        for path in states_of(folder):
-            path.unlink()
-        with pytest.raises(StoreError, match="is not there: put it back"), open_store(folder, bench.settings):
-            pass
-        assert not folder.workspace.database.exists()
-
-
-def test_every_intent_of_every_driver_has_its_mark(tmp_path: Path) -> None:
-    text = quiz_text(FAMILIES, limit=2)
-    with lab(tmp_path) as bench:
-        with bench.open(text) as earlier:
-            advance(earlier)
-        bench.finish(text)
-        with open_store(bench.run_folder(text), bench.settings) as store:
-            events = [event for event in store.events() if event.kind == "submitting"]
-        assert read_intents(bench.run_folder(text).intents) == [
-            Intent(event.seq, str(event.batch_id)) for event in events
-        ]
-        assert creates(bench) == len(events) == 4
 
 
 def full_for_marks(monkeypatch: pytest.MonkeyPatch, when: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.pipeline import advance, is_finished, next_due
+from layton_batch.pipeline import advance
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
@@ -40,19 +40,6 @@ def test_rows_of_a_batch_whose_file_is_no_more_what_was_sent_go_again_as_they_we
         assert set(there.billed().values()) == {1}
         again = next(one for one in status.batches if one.parent_id is not None)
         assert set((there.runs / again.path).read_bytes().splitlines()) < set(kept.splitlines())
-
-
-def test_results_that_come_later_are_waited_for_beside_what_is_in_trouble(tmp_path: Path) -> None:
-    text = quiz_text(("anthropic",), limit=3)
-    late = Fault(on="results", action="status", provider="anthropic", status=503, times=3)
-    with lab(tmp_path, late) as there, there.open(text) as run:
-        until(run, there, lambda: bool(run.store.batches({Lifecycle.ENDED})))
-        run.trouble["site"] = "a page that cannot be written"
-        advance(run)
-        (waiting,) = run.store.batches({Lifecycle.ENDED})
-        assert there.clock.now() < waiting.due_at
-        assert next_due(run) == waiting.due_at
-        assert not is_finished(run)
 
 
 def test_a_download_that_the_disk_has_damaged_is_named_and_once_it_is_deleted_comes_again(tmp_path: Path) -> None:

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
-from layton_batch.store.reopening import retry
 from tests.support.lab import MODELS, quiz_text
 from tests.support.tampering import Answer, Tamper, hostile
 from tests.support.tiers import tiered
@@ -66,30 +64,6 @@ def test_a_batch_that_the_provider_has_no_room_for_by_its_own_code_waits_and_is_
         assert bench.clock.now() - begun > 300.0
         with bench.open(text) as run:
             assert not any("half" in (batch.cause or "") for batch in run.store.batches())
-
-
-# ---- the first reading ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("provider", "action"),
-    tiered(
-        MODELS,
-        ("late", "expire", "cancel", "stop"),
-        ci=[("gemini", "cancel")],
-    ),
-)
-def test_files_and_counts_that_are_shown_after_the_end_are_waited_for(
-    tmp_path: Path, provider: str, action: str
-) -> None:
-    late = Fault(on="batch", action=action, provider=provider, share=0.8, late=100.0, name="no reason", times=1)
-    text = quiz_text((provider,), limit=4)
-    with hostile(tmp_path, late) as (bench, _):
-        if action == "cancel":  # not by this run: a person has the rest asked again
-            assert bench.finish(text).state is RunState.NEEDS_PERSON
-            with bench.open(text) as run:
-                assert retry(run.store, run.clock.now())
-        bench.finish_paid_once(text)
 
 
 # ---- downloads in parts ----------------------------------------------------------------------------------------------

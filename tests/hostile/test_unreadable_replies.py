@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +12,15 @@ from layton_batch.batches.batch_results import read_replies
 from layton_batch.errors import (
     AmbiguousCallError,
     FileError,
-    LaytonBatchError,
     ProviderReplyError,
     StoppedError,
     TransientProviderError,
 )
 from layton_batch.providers.protocol import ResultPart
-from layton_batch.providers.wire_json import moment
 from layton_batch.providers.without_keys import without_keys
-from layton_batch.records import JsonValue, Response, Snapshot, Submission
+from layton_batch.records import Response, Snapshot, Submission
 from layton_batch.states import ErrorClass, Lifecycle
 from tests.batches.test_batch_results import decode, kept, line
-from tests.support.lab import quiz_text
-from tests.support.tampering import Answer, hostile
 
 KEY = "sk-a-secret-key-of-ours"
 ENDED = Snapshot("b-1", "ended", Lifecycle.ENDED, results_ref="file-1")
@@ -107,40 +101,3 @@ def test_a_line_that_a_dialect_cannot_read_costs_its_row(tmp_path: Path) -> None
     assert damaged.error_class is ErrorClass.UNREADABLE
     assert "output.jsonl" in str(damaged.error_message)
     assert "OverflowError" in str(damaged.error_message)
-
-
-def test_a_stop_ends_the_reading_of_results(tmp_path: Path) -> None:
-    def stopped(_content: bytes) -> Response:
-        raise StoppedError("the program was told to stop")
-
-    with pytest.raises(LaytonBatchError, match="told to stop"):
-        read_replies(kept(tmp_path, line("c1", "a")), stopped)
-
-
-def test_a_list_with_a_time_of_400_digits_shows_the_batch_all_the_same(tmp_path: Path) -> None:
-    dropped: list[str] = []
-
-    def tamper(provider: str, kind: str, path: str, answer: Answer) -> Answer:
-        if kind == "create" and not dropped:
-            dropped.append(path)
-            return replace(answer, send=lambda _call: None)
-        if (provider, kind) != ("openai", "list") or "files" in path.partition("?")[0]:
-            return answer
-        page = json.loads(answer.content)
-        for batch in page["data"]:
-            batch["created_at"] = 10**400
-        return answer.of(json.dumps(page).encode())
-
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = tamper
-        bench.finish_paid_once(quiz_text(("openai",), limit=2))
-
-
-@pytest.mark.parametrize("value", [10**400, -(10**400), float("inf"), float("nan"), True, "soon", "", None, [1.0], {}])
-def test_a_time_that_is_none_is_unknown(value: JsonValue) -> None:
-    assert moment({"created_at": value}, "created_at") is None
-
-
-@pytest.mark.parametrize("value", [1_800_000_000, 1_800_000_000.0, "2027-01-15T08:00:00Z", "2027-01-15T09:00:00+01:00"])
-def test_a_time_is_a_number_of_seconds_or_a_text(value: JsonValue) -> None:
-    assert moment({"created_at": value}, "created_at") == 1_800_000_000.0

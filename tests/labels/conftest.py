@@ -16,6 +16,7 @@ from layton_batch.annotate import forecast
 from layton_batch.scoring.label_plan import LabelForecast
 from layton_batch.scoring.rules import ScoringRules
 from tests.labels.label_desk import GOLD_FILE, asked, finished, freeze, gold_rows, write_rows
+from tests.support.pages import without_pages as without_pages
 
 Copied = Callable[[str], Path]
 

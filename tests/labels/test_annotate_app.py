@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
-
-import pytest
 
 import layton_batch as lb
 from layton_batch.annotate.session import _share
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.labels import LogReader, read_label_actions
-from layton_batch.site.board import label_need
-from layton_batch.tasks.layton import LaytonTask
+from layton_batch.runs.labels import read_label_actions
 from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied
-from tests.labels.label_desk import PLAIN, WITH_GOLD, answers, freeze
+from tests.labels.label_desk import PLAIN, WITH_GOLD, answers
 from tests.support.cli_harness import call
 
 
@@ -43,32 +38,6 @@ def test_a_label_is_kept_at_once_and_the_next_leaderboard_uses_it(copied: Copied
         assert sum(int(str(row["own_labels"])) for row in board(root)) == 12
 
 
-def test_the_page_says_how_many_answers_are_done(copied: Copied) -> None:
-    with opened(copied(PLAIN)) as app:
-        assert "0 done" in app.get().text
-        app.label()
-        app.label()
-        assert "2 done" in app.get().text
-        app.post("/undo")
-        assert "1 done" in app.get().text
-        assert "0 done" in app.named("bob").get().text
-
-
-def test_one_figure_says_how_many_labels_are_worth_giving(copied: Copied) -> None:
-    with opened(copied(PLAIN)) as app:
-        first = app.get("/progress.json").json()
-        assert re.fullmatch(r"\d+ more labels worth giving: intervals from ±\S+ to ±\S+ on average", first["worth"])
-        assert first["worth"].startswith(f"{first['enough']} more labels")
-        assert first["worth"] in app.get().text
-        for _ in range(12):
-            app.label()
-        app.settle()
-        later = app.get("/progress.json").json()
-        assert later["labels"] == 12
-        assert later["left"] == first["left"] - 12
-        assert float(later["now"][1:]) < float(first["now"][1:])
-
-
 def test_no_response_before_a_label_names_a_model_or_a_verdict(copied: Copied) -> None:
     root = copied(WITH_GOLD)
     models = {str(one[name]) for one in answers(root) for name in ("model", "provider")}
@@ -86,25 +55,6 @@ def test_no_response_before_a_label_names_a_model_or_a_verdict(copied: Copied) -
         assert name.casefold() not in text.replace("data-verdict", "").replace('class="verdict"', ""), name
 
 
-def test_the_same_answer_stays_until_something_is_done_with_it_and_undo_brings_it_back(copied: Copied) -> None:
-    root = copied(PLAIN)
-    with opened(root) as app:
-        first = app.shown()
-        assert app.shown() == first
-        app.label(note="why")
-        second = app.shown()
-        assert second != first
-        assert app.post("/undo").status_code == 303
-        assert app.shown() == first
-        assert list(read_label_actions(RunFolder(root)).labels()) == []
-        app.label("wrong", "wrong")
-        assert [one.both_correct for one in read_label_actions(RunFolder(root)).labels()] == [False]
-        assert app.shown() == second
-        for _ in range(3):
-            app.post("/undo")
-        assert app.shown() == first
-
-
 def test_one_annotator_in_two_apps_gets_different_answers_and_an_app_that_ended_holds_none(copied: Copied) -> None:
     root = copied(PLAIN)
     with opened(root) as here:
@@ -119,20 +69,6 @@ def test_one_annotator_in_two_apps_gets_different_answers_and_an_app_that_ended_
         assert here.shown() == left
 
 
-def test_no_page_waits_for_what_labels_buy(copied: Copied) -> None:
-    with opened(copied(PLAIN)) as app:
-        before = app.get("/progress.json").json()
-        seen = {app.label() for _ in range(5)}
-        assert len(seen) == 5
-        during = app.get("/progress.json").json()
-        assert (during["busy"], during["labels"]) == (True, 0)
-        assert len(app.later.waiting) == 1
-        app.settle()
-        after = app.get("/progress.json").json()
-        assert (after["busy"], after["labels"]) == (False, 5)
-        assert after["worth"] != before["worth"]
-
-
 def test_unsure_is_no_label_takes_an_earlier_one_away_and_shows_the_answer_to_somebody_else(copied: Copied) -> None:
     root = copied(PLAIN)
     with opened(root) as ada:
@@ -142,31 +78,6 @@ def test_unsure_is_no_label_takes_an_earlier_one_away_and_shows_the_answer_to_so
         assert ada.shown() != shown
         bob = ada.named("bob")
         assert shown in {bob.label() for _ in range(3)}
-
-
-def test_a_skipped_answer_comes_again_when_all_others_are_done_and_then_nothing_is_said_to_be_needed(
-    copied: Copied,
-) -> None:
-    root = copied(PLAIN)
-    with opened(root) as app:
-        skipped = app.shown()
-        app.post("/skip", id=skipped)
-        count = len(app.session.answers)
-        seen = []
-        for number in range(count - 1):
-            seen.append(app.label())
-            if number % 12 == 0:
-                app.settle()
-        app.settle()
-        assert skipped not in seen
-        assert len(set(seen)) == count - 1
-        assert app.label() == skipped
-        app.settle()
-        assert "nothing left for you to label" in app.get().text
-        assert "Every answer has a label" in app.get("/progress").text
-    assert label_need(RunFolder(root), "lab") != ""  # of the last board
-    assert call("site", root.name, "--out", root.parent / "pages").code == 0
-    assert label_need(RunFolder(root), "lab") == ""
 
 
 def test_the_app_goes_on_where_it_was_when_it_is_started_again(copied: Copied) -> None:
@@ -186,17 +97,6 @@ def test_the_app_goes_on_where_it_was_when_it_is_started_again(copied: Copied) -
     told = call("leaderboard", root.name)
     assert told.code == 0
     assert "cut off" in told.err
-
-
-def test_an_answer_that_is_wrong_is_not_both_right_also_where_nothing_is_said_of_its_justification(
-    copied: Copied,
-) -> None:
-    root = copied(PLAIN)
-    with opened(root) as app:
-        app.label("wrong", "")
-        app.label("right", "")
-        marks = [(one.answer_correct, one.both_correct) for one in read_label_actions(RunFolder(root)).labels()]
-    assert marks == [(False, False), (True, None)]
 
 
 def test_labels_go_out_and_in_again_with_their_notes(copied: Copied, tmp_path: Path) -> None:
@@ -250,51 +150,6 @@ def test_several_people_label_a_share_twice_their_agreement_is_shown_and_dispute
     assert call("judges", root.name).code == 0
 
 
-def test_an_adjudicated_label_can_be_taken_back(copied: Copied) -> None:
-    root = copied(PLAIN)
-    with opened(root, overlap=1.0) as ada:
-        ada.label()
-        bob = ada.named("bob")
-        shown = bob.shown()
-        bob.label()
-        second = bob.shown()
-        bob.post("/label", id=second, answer="wrong", justification="wrong")
-        bob.settle()
-        assert shown != second
-        assert len(bob.session.disputed()) == 1
-        bob.post("/adjudicate", id=second, answer="right", justification="right")
-        assert not bob.session.disputed()
-        assert bob.post("/undo").headers["location"] == "/adjudicate"
-        bob.settle()
-        assert len(bob.session.disputed()) == 1
-
-
-def test_the_manifest_s_guidelines_stand_in_a_pane_as_text(copied: Copied) -> None:
-    root = copied(PLAIN)
-    with opened(root) as app:
-        assert "Guidelines" not in app.get().text
-    frozen = json.loads((root / "run.json").read_text(encoding="utf-8"))
-    frozen["manifest"]["labels"] = {"guidelines": "Right is right.\n\n<b>Spelling</b> does not count."}
-    freeze(root, json.dumps(frozen))
-    with opened(root) as app:
-        for path in ("/", "/adjudicate"):
-            assert "<b>" not in app.get(path).text
-        assert "Right is right.\n\n&lt;b&gt;Spelling&lt;/b&gt; does not count." in app.get().text
-
-
-def test_a_flag_on_an_item_is_kept_and_taken_back(copied: Copied) -> None:
-    root = copied(PLAIN)
-    with opened(root) as app:
-        shown = app.shown()
-        app.post("/flag", id=shown, note="the picture is upside down")
-        assert app.shown() == shown
-        assert 'aria-pressed="true"' in app.get().text
-        assert "the picture is upside down" in app.get("/progress").text
-        app.post("/flag", id=shown)
-        assert 'aria-pressed="false"' in app.get().text
-        assert not read_label_actions(RunFolder(root)).flags()
-
-
 def test_the_balanced_queue_goes_on_in_one_order_whatever_was_labelled(copied: Copied) -> None:
     root = copied(PLAIN)
     with opened(root, design="balanced") as app:
@@ -306,53 +161,6 @@ def test_the_balanced_queue_goes_on_in_one_order_whatever_was_labelled(copied: C
         more = [app.session.answers.key_of(app.label()) for _ in range(9)]
         models += [key[2] for key in more if key]
         assert {models.count(name) for name in models} == {6}
-
-
-def test_what_cannot_be_labelled_is_said_in_one_line(copied: Copied, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = copied(PLAIN)
-    with monkeypatch.context() as patch:
-        patch.setattr(LaytonTask, "uses_jury", False)
-        by_rule = call("label", root.name)
-    assert (by_rule.code, by_rule.err.count("\n"), "graded by rule" in by_rule.err) == (2, 1, True)
-    for path in (root / "tables" / "scores").glob("*.parquet"):
-        path.unlink()
-    told = call("label", root.name)
-    assert (told.code, told.err.count("\n")) == (2, 1)
-    assert "no model is done yet" in told.err
-    unknown = call("label", "nobody")
-    assert unknown.code == 2
-    assert unknown.err.count("\n") == 1
-    wrong = call("label", root.name, "--design", "other")
-    assert (wrong.code, "planned, balanced" in wrong.err) == (2, True)
-
-
-def test_a_file_in_layton_eval_s_ppi_form_gives_the_board_with_the_app_s_labels(copied: Copied, tmp_path: Path) -> None:
-    root = copied(PLAIN)
-    with opened(root, overlap=1.0) as app:
-        for number in range(8):
-            app.label("right" if number % 2 else "wrong", "right")
-        app.settle()
-        bob = app.named("bob")
-        for _ in range(4):
-            bob.label("right", "wrong")
-        bob.settle()
-        for key in list(bob.session.disputed())[:2]:
-            bob.post("/adjudicate", id=bob.session.answers.id_of(key), answer="right", justification="right")
-    ppi = tmp_path / "ppi.jsonl"
-    assert call("export", root.name, "--to", "ppi", "--out", str(ppi)).code == 0
-    ended = call("leaderboard", str(ppi), "--format", "json")
-    ours = {row["model"]: (row["score"], row["half_width"]) for row in board(root)}
-    assert {row["model"]: (row["score"], row["half_width"]) for row in json.loads(ended.out)} == ours
-
-
-def test_labels_that_others_keep_beside_the_app_are_seen_without_a_restart(copied: Copied) -> None:
-    root = copied(PLAIN)
-    with opened(root) as ada, opened(root, "bob") as bob:
-        first = ada.session.answers.key_of(ada.label())
-        bob.get()
-        bob.settle()
-        assert first not in bob.session.forecast.queue
-        assert bob.get("/progress.json").json()["people"] == ["ada: 1"]
 
 
 FOREIGN = (b'{"kind": "label", "item_id": 7}', b'{"hello": "world"}', b'{"kind": "drop", "n_hints": 0}', b"{}")
@@ -374,19 +182,3 @@ def test_a_foreign_line_in_one_annotators_file_costs_that_line_and_is_said(copie
     assert told.code == 0
     assert f"{log.name}, line 2" in told.err
     assert "the line is passed over" in told.err
-
-
-def test_a_line_that_is_being_written_is_read_when_it_is_whole(copied: Copied) -> None:
-    root = copied(PLAIN)
-    with opened(root) as app:
-        app.label()
-        app.label()
-    log = next((root / "labels").glob("annotate-*.jsonl"))
-    whole = log.read_bytes()
-    reader = LogReader(RunFolder(root))
-    log.write_bytes(whole[:-40])
-    assert (len(list(reader.read().labels())), reader.read().damaged) == (1, {log: 1})
-    log.write_bytes(whole)
-    assert (len(list(reader.read().labels())), reader.read().damaged) == (2, {})
-    log.write_bytes(whole[:-1])
-    assert len(list(LogReader(RunFolder(root)).read().labels())) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -23,32 +22,6 @@ from tests.labels.test_annotate_guard import say_everywhere
 from tests.support.cli_harness import call, start
 from tests.support.devtools import Browser, Tab
 
-CONTRAST = """(() => {
-  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-  const light = (color) => {
-    canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
-    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((v) => v / 255)
-      .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const ground = (node) => {
-    for (; node; node = node.parentElement) {
-      const color = getComputedStyle(node).backgroundColor;
-      if (color !== "rgba(0, 0, 0, 0)") return color;
-    }
-    return "white";
-  };
-  const found = [];
-  for (const node of document.body.querySelectorAll("*")) {
-    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
-    if (!own || node.closest("script, title")) continue;
-    const style = getComputedStyle(node), text = node.closest("svg") ? style.fill : style.color;
-    const [a, b] = [light(text), light(ground(node))].sort((x, y) => y - x);
-    if ((a + 0.05) / (b + 0.05) < 4.5) found.push(node.tagName + "." + node.className + " " + node.textContent.trim());
-  }
-  return found;
-})()"""
-"""Texts whose contrast with what is behind them is below 4.5."""
 ID = "document.querySelector('[name=id]').value"
 
 
@@ -144,24 +117,24 @@ def test_labels_by_keys_survive_a_kill_and_shorten_the_next_board_s_intervals(
     with served_apart(tmp_path, root.name) as (process, address):
         page = page_of(browser, tmp_path, address)
         assert "token" not in page.tab.run("location.href")
-        label_by_keys(page, "yyy4", 8)
+        label_by_keys(page, "yyy4", 6)
         os.kill(process.pid, signal.SIGKILL)
         process.wait(60)
     first = half_widths(root)
     with served(root) as other_address:
         other = page_of(browser, tmp_path, other_address)
-        label_by_keys(other, "yyy4", 16)
+        label_by_keys(other, "yyy4", 10)
     for seen, own in ((page, address), (other, other_address)):
         assert seen.complaints == []
         assert {one.split("/")[2] for one in seen.addresses if one.startswith("http")} == {own.split("/")[2]}
         assert all(one.startswith(("http://127.0.0.1:", "data:")) for one in seen.addresses)
     actions = read_label_actions(RunFolder(root))
-    assert sum(1 for _ in actions.labels()) == 24
+    assert sum(1 for _ in actions.labels()) == 16
     assert not actions.damaged
     assert half_widths(root) < first
 
 
-def test_every_key_does_what_the_help_says_and_pages_fit_their_width_and_can_be_read(
+def test_every_key_does_what_the_help_says_and_pages_fit_a_phone(
     browser: Browser, copied: Copied, tmp_path: Path
 ) -> None:
     root = copied(PLAIN)
@@ -194,35 +167,10 @@ def test_every_key_does_what_the_help_says_and_pages_fit_their_width_and_can_be_
         kinds = [action.kind for action in read_label_actions(folder).by_annotator["ada"]]
         assert kinds == ["label", "undo", "flag", "unsure", "skip"]
         assert page.complaints == []
-        for width, dark in itertools.product((375, 1280), (False, True)):
-            page = page_of(browser, tmp_path, address, width=width, dark=dark)
-            for path in ("", "progress", "adjudicate", "name"):
-                page.go(address.partition("?")[0] + path)
-                assert not page.overflows(), (width, dark, path)
-                assert page.tab.run(CONTRAST) == [], (width, dark, path)
-            assert page.complaints == []
-
-
-def test_an_empty_enter_says_what_is_missing_and_no_key_is_lost_without_a_word(
-    browser: Browser, copied: Copied, tmp_path: Path
-) -> None:
-    root = copied(PLAIN)
-    told = "document.querySelector('[data-message]').textContent"
-    with served(root) as address:
-        page = page_of(browser, tmp_path, address)
-        page.press("Enter")
-        assert page.tab.run(told).startswith("Nothing is set: 1 or 2 for the answer, 3 or 4")
-        page.press("1")
-        assert page.tab.run(told) == ""
-        keys = (
-            "for (const key of ['3', 'n']) document.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))"
-        )
-        page.after(lambda: page.tab.run(keys.replace("document.dis", "document.body.dis")))
-        assert page.tab.run(told).startswith("The key n came before this answer was shown")
-        assert [one.both_correct for one in read_label_actions(RunFolder(root)).labels()] == [True]
-        page.go(address.partition("?")[0])
-        assert page.tab.run(told) == ""
-        assert page.complaints == []
+        for path in ("", "progress", "adjudicate", "name"):
+            narrow = page_of(browser, tmp_path, address, width=375)
+            narrow.go(address.partition("?")[0] + path)
+            assert not narrow.overflows(), path
 
 
 def test_no_attack_in_any_text_runs(browser: Browser, copied: Copied, tmp_path: Path) -> None:
@@ -239,16 +187,3 @@ def test_no_attack_in_any_text_runs(browser: Browser, copied: Copied, tmp_path: 
         page.go(address.partition("?")[0] + "progress")
         assert page.tab.run("typeof window.attacked") == "undefined"
         assert page.complaints == []
-
-
-def test_the_app_ends_with_control_c_and_says_what_is_kept(copied: Copied, tmp_path: Path) -> None:
-    root = copied(PLAIN)
-    with served_apart(tmp_path, root.name) as (process, address):
-        port = address.split(":")[2].partition("/")[0]
-        taken = call("label", root.name, "--port", port)
-        assert (taken.code, taken.err.count("\n")) == (2, 1)
-        assert "in use" in taken.err
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
-        assert process.returncode == 0
-        assert "0 labels" in told

@@ -24,10 +24,6 @@ def imported(root: Path, file: Path) -> dict[str, object]:
     return row
 
 
-def _lines(root: Path) -> list[str]:
-    return [line for path in (root / "labels").glob("*.jsonl") for line in path.read_text().splitlines()]
-
-
 def folder(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
@@ -47,7 +43,6 @@ def test_labels_are_used_by_the_next_scoring_and_importing_them_twice_changes_no
     assert imported(root, file) == taken | {"added": 0, "unchanged": len(said)}
     assert folder(root) == before
     assert f"+{len(said)} labels since" in call("leaderboard", root.name).err
-    assert call("site", root.name, "--out", root.parent / "pages").code == 0
 
 
 def test_a_later_label_of_one_annotator_takes_the_place_of_the_earlier_and_an_older_one_does_not(
@@ -67,33 +62,6 @@ def test_a_later_label_of_one_annotator_takes_the_place_of_the_earlier_and_an_ol
     assert scores(board(root)) == changed
     both = [label(said[1], False, annotator="bob"), label(said[1], True, annotator="bob")]
     assert imported(root, write_rows(tmp_path / "both.jsonl", both))["added"] == 1
-
-
-def test_a_label_without_a_name_gives_way_to_the_same_label_with_one(copied: Copied, tmp_path: Path) -> None:
-    root = copied(PLAIN)
-    first, second = answers(root)[:2]
-    people = {"ann": [label(first, True), label(second, True)], "bob": [label(first, False), label(second, True)]}
-    for name, rows in people.items():
-        imported(root, write_rows(tmp_path / f"{name}.jsonl", rows))
-    for name, rows in people.items():
-        named = write_rows(tmp_path / f"{name}.jsonl", [row | {"annotator": name} for row in rows])
-        shown = call("label", "import", root.name, named).err
-        told = "1 of them on answers that have another verdict without a name, which counts as one more person's"
-        assert (told in shown) == (name == "ann")  # what is there without a name is bob's
-    said = call("judges", root.name, "--json").table()["annotators"]
-    assert isinstance(said, dict)
-    assert said["labels"] == {"ann": 2, "bob": 2}
-
-
-def test_names_that_differ_in_capital_letters_alone_are_one_annotators(copied: Copied, tmp_path: Path) -> None:
-    root = copied(PLAIN)
-    said = answers(root)[:2]
-    imported(root, write_rows(tmp_path / "first.jsonl", [label(one, False, annotator="Ada") for one in said]))
-    again = imported(root, write_rows(tmp_path / "again.jsonl", [label(one, True, annotator="ada") for one in said]))
-    assert (again["added"], again["changed"]) == (0, 2)
-    fresh = [label(one, True, annotator=name) for one, name in zip(answers(root)[2:4], ("Bo", "bo"), strict=True)]
-    imported(root, write_rows(tmp_path / "fresh.jsonl", fresh))
-    assert {row["annotator"] for row in map(json.loads, _lines(root))} == {"Ada", "Bo"}
 
 
 def test_a_file_with_a_bad_row_changes_nothing_and_the_row_is_named(copied: Copied, tmp_path: Path) -> None:
@@ -132,23 +100,3 @@ def test_labels_of_models_the_run_does_not_have_are_kept_and_told_unless_all_are
     assert refused.code == 2
     assert "nothing was imported" in refused.err
     assert suggestion.replace("line 2", "line 1") in refused.err
-
-
-def test_layton_eval_s_own_annotation_rows_are_taken(copied: Copied, tmp_path: Path) -> None:
-    root = copied(PLAIN)
-    rows = [
-        {
-            "riddle_id": one["item_id"],
-            "source_file": f"benchmark_{one['provider']}_whatever_llm_hints_0.jsonl",
-            "model": one["model"],
-            "provider": one["provider"],
-            "custom_id": one["item_id"],
-            "is_answer_correct": True,
-            "is_justification_correct": True,
-            "notes": "",
-        }
-        for one in answers(root)
-    ]
-    assert imported(root, write_rows(tmp_path / "llm.jsonl", rows))["added"] == len(rows)
-    assert sum(row["own_labels"] for row in board(root)) == len(rows)
-    assert imported(root, tmp_path / "llm.jsonl")["unchanged"] == len(rows)

@@ -12,8 +12,8 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Prediction
 from layton_batch.states import PredictionKind
 from layton_batch.tasks import load_task
-from layton_batch.tasks.protocol import Candidate, Task, TaskOptions, juried
-from layton_batch.testing.tasks import TaskContract, text_of
+from layton_batch.tasks.protocol import Candidate, TaskOptions, juried
+from layton_batch.testing.tasks import text_of
 from tests.labels.app_desk import opened
 from tests.support.cli_harness import Desk, call, desk
 from tests.support.lab import manifest_text
@@ -23,16 +23,6 @@ ROW = {
     "id": "a", "description": "How many eggs?", "first_hint": "Count.", "special_hint": "Count twice.", "answer": "7",
     "justification": "The old explanation.", "solution": "There are seven.",
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("split", ["llm", "vlm"])
-class TestJustify(TaskContract):
-    @pytest.fixture(autouse=True)
-    def _of(self, split: str) -> None:
-        self.split = split
-
-    def make(self) -> Task:
-        return load_task("layton", TaskOptions(self.split), {"role": "justify"})
 
 
 def test_the_writer_and_the_verifier_see_answer_solution_and_hints_and_no_earlier_explanation() -> None:
@@ -84,10 +74,3 @@ def test_explanations_that_people_confirm_are_a_file_of_items(ended: Desk, tmp_p
     assert {tuple(row["confirmed_by"]) for row in rows} == {("ada",)}
     assert all(row["justification"] and (row["answer"] or row["solution"]) for row in rows)
     assert call("check", out, "--json").table()["fits"] == {"llm": len(rows)}
-
-
-def test_a_run_of_another_role_has_no_explanations_to_export(tmp_path: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch, desk(tmp_path, patch) as at:
-        assert call("run", at.write(manifest_text(("openai",), limit=2))).code == 0
-        told = call("export", at.run_root().name, "--to", "items", "--out", str(tmp_path / "items.jsonl"))
-        assert (told.code, 'role = "justify"' in told.err) == (2, True)

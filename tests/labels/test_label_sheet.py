@@ -10,16 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import DataError
-from layton_batch.files.sources import RowLocation, Rows
-from layton_batch.records import JsonValue
-from layton_batch.reports.label_sheet import LabelTableAnswer, labels_of_sheet, sheet_csv
+from layton_batch.reports.label_sheet import sheet_csv
 from tests.labels.conftest import Copied
-from tests.labels.label_desk import PLAIN, answers, label, write_rows
+from tests.labels.label_desk import PLAIN, answers
 from tests.support.cli_harness import call
-
-ANSWER = LabelTableAnswer("005-3", "openai", "finch", 0, "=1+1", "because\nso")
-OTHER = LabelTableAnswer("006", "openai", "finch", 0, "=1+1", "because\nso")
 
 
 def planned(root: Path, file: str) -> list[dict[str, str]]:
@@ -89,19 +83,6 @@ def test_a_filled_file_is_not_replaced_by_the_next_plan(copied: Copied) -> None:
     assert planned(root, "none.csv")
 
 
-def test_a_plan_as_json_lines_comes_back_too_beside_rows_of_another_tool(copied: Copied) -> None:
-    root = copied(PLAIN)
-    assert call("label", "plan", root.name, "--labels", "3", "--out", "ask.jsonl").code == 0
-    rows = [json.loads(line) for line in Path("ask.jsonl").read_text(encoding="utf-8").splitlines()]
-    lines = [json.dumps({**row, "answer_correct": True, "justification_correct": False}) for row in rows]
-    Path("ask.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    asked = {(row["item_id"], row["model"]) for row in rows}
-    other = next(answer for answer in answers(root) if (answer["item_id"], answer["model"]) not in asked)
-    write_rows(Path("rows.jsonl"), [label(other, True)])
-    taken = call("label", "import", root.name, "ask.jsonl", "rows.jsonl")
-    assert f"{len(rows) + 1} labels added" in taken.err
-
-
 def test_a_wrong_row_is_named_and_nothing_is_imported(copied: Copied) -> None:
     root = copied(PLAIN)
     other = call("label", "plan", root.name, "--labels", "6", "--out", "ask.docx")
@@ -122,46 +103,6 @@ def test_a_wrong_row_is_named_and_nothing_is_imported(copied: Copied) -> None:
     unknown = call("label", "import", root.name, "ask.csv")
     assert (unknown.code, "ask.csv: the column 'label_id' is gone" in unknown.err) == (2, True)
     assert not list((root / "labels").glob("*.jsonl"))
-
-
-def _row(**more: JsonValue) -> dict[str, JsonValue]:
-    return {"label_id": ANSWER.label_id, "answer_correct": "yes", **more}
-
-
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        (_row(label_id="L0"), "line 1: run-1 has no answer 'L0': the row is another run's"),
-        (_row(label_id=None), "line 1: run-1 has no answer ''"),
-        (_row(answer_correct=2), "line 1: column 'answer_correct' must be true (yes) or false (no), not 2"),
-        (
-            _row(justification_correct="=TRUE()"),
-            "line 1: column 'justification_correct' must be true (yes) or false (no)",
-        ),
-    ],
-)
-def test_what_is_no_label_is_told_with_its_line(row: dict[str, JsonValue], reason: str) -> None:
-    with pytest.raises(DataError) as caught:
-        labels_of_sheet(Rows([row], [RowLocation("ask.csv", 1)]), [ANSWER], "run-1")
-    assert reason in str(caught.value)
-
-
-def test_the_same_answer_twice_by_one_person_is_told_and_by_two_is_two_labels() -> None:
-    places = [RowLocation("ask.csv", number) for number in (2, 3)]
-    with pytest.raises(DataError, match=r"line 3: answer '\w+' is there twice \(first in ask.csv, line 2\)"):
-        labels_of_sheet(Rows([_row(), _row()], places), [ANSWER], "run-1")
-    two = labels_of_sheet(
-        Rows([_row(annotator="ada"), _row(annotator="bob", answer_correct=0.0)], places), [ANSWER], "r"
-    )
-    assert [(label.annotator, label.answer_correct, label.prediction_text) for label in two.labels] == [
-        ("ada", True, ("=1+1", "because\nso")),
-        ("bob", False, ("=1+1", "because\nso")),
-    ]
-
-
-def test_the_same_words_to_two_items_are_two_answers() -> None:
-    assert ANSWER.label_id != OTHER.label_id
-    assert ANSWER.label_id[0].isalpha()
 
 
 @pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "  =1", "＝1"])

@@ -99,13 +99,6 @@ def test_a_frozen_manifest_comes_back_whole_without_its_files(tmp_path: Path) ->
     assert manifest_task(again, tmp_path / "run" / "prompts").name == "layton"
 
 
-def test_prompt_files_are_used_where_they_are_unless_a_folder_is_given(tmp_path: Path) -> None:
-    write(tmp_path, "Be fair.", "judge.txt")
-    found = load(tmp_path, MINIMAL + '[prompts]\njudge_system = "judge.txt"\n')
-    assert found.prompt_paths() == {"judge_system": tmp_path / "judge.txt"}
-    assert load(tmp_path, MINIMAL).prompt_paths() == {}
-
-
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -124,8 +117,3 @@ def test_a_spoilt_frozen_manifest_is_an_error_that_names_the_file(tmp_path: Path
     assert callable(spoil)
     with pytest.raises(ManifestError, match=r"runs/x/run\.json"):
         Manifest.from_frozen(spoil(load(tmp_path, FULL).frozen_json()), "runs/x/run.json")
-
-
-def test_a_manifest_cannot_be_changed(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        load(tmp_path, MINIMAL).name = "other"

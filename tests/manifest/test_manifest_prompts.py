@@ -18,7 +18,7 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.prompt_files import MOST_BYTES, PromptFiles
 from layton_batch.settings import Settings
-from tests.support.manifest_texts import MINIMAL, load, write
+from tests.support.manifest_texts import MINIMAL, write
 
 JUDGE = "Be fair, é.\r\n"
 
@@ -77,14 +77,6 @@ def test_a_prompt_at_an_address_is_the_same_as_one_in_a_file(tmp_path: Path, web
     assert len(web.asked) == 1
 
 
-def test_another_content_at_the_same_address_is_another_run(tmp_path: Path, web: Web) -> None:
-    path = manifest(tmp_path, f"{web.address}/judge.txt")
-    web.files["/judge.txt"] = b"Be fair."
-    first = load_manifest(path)
-    web.files["/judge.txt"] = b"Be fair!"
-    assert load_manifest(path).identity() != first.identity()
-
-
 def test_a_hub_address_is_asked_with_the_token(tmp_path: Path, web: Web) -> None:
     web.files["/datasets/o/n/resolve/main/p/judge.txt"] = b"Be fair."
     settings = Settings(tmp_path, {"HF_ENDPOINT": web.address, "HF_TOKEN": "hf-x"})
@@ -105,20 +97,6 @@ def test_a_run_goes_on_with_its_frozen_copy_and_asks_nobody(tmp_path: Path, web:
     with pytest.raises(ManifestError, match="no run has a copy"):
         examine(path, Settings(tmp_path, {}), offline=True)
     assert web.asked == []
-
-
-def test_a_run_of_another_name_or_address_or_a_broken_one_gives_no_copy(tmp_path: Path, web: Web) -> None:
-    runs = tmp_path / "runs"
-    web.files |= {"/judge.txt": b"Be fair.", "/other.txt": b"Be strict."}
-    begin(load_manifest(manifest(tmp_path, f"{web.address}/judge.txt")), runs)
-    (runs / "run-1-broken").mkdir()
-    (runs / "run-1-broken" / "run.json").write_text("{")
-    web.asked.clear()
-    load_manifest(manifest(tmp_path, f"{web.address}/other.txt"), PromptFiles(runs=runs))
-    path = manifest(tmp_path, f"{web.address}/judge.txt")
-    path.write_text(path.read_text(encoding="utf-8").replace("run-1", "run-2"), encoding="utf-8")
-    load_manifest(path, PromptFiles(runs=runs))
-    assert [asked for asked, _ in web.asked] == ["/other.txt", "/judge.txt"]
 
 
 @pytest.mark.parametrize(
@@ -143,22 +121,3 @@ def test_offline_nothing_is_fetched(tmp_path: Path, web: Web) -> None:
     with pytest.raises(ManifestError, match="nothing is fetched with --offline"):
         load_manifest(manifest(tmp_path, f"{web.address}/judge.txt"), PromptFiles(offline=True))
     assert web.asked == []
-
-
-def test_what_is_fetched_is_checked_as_a_template_and_its_name_leads_nowhere(tmp_path: Path, web: Web) -> None:
-    web.files["/q.txt"] = b"no slot"
-    with pytest.raises(ManifestError, match=r"must use \{\{ question \}\}"):
-        load_manifest(manifest(tmp_path, f"{web.address}/q.txt", "participant_question"))
-    with pytest.raises(ManifestError, match="unknown prompt template"):
-        load_manifest(manifest(tmp_path, f"{web.address}/q.txt", '"../../x"'))
-
-
-def test_the_original_protocol_can_be_asked_by_files_at_addresses(tmp_path: Path, web: Web) -> None:
-    web.files |= {"/p.txt": b"Solve it.\n", "/j.txt": b"Judge it.\n"}
-    prompts = f'[prompts]\nparticipant_system = "{web.address}/p.txt"\njudge_system = "{web.address}/j.txt"\n'
-    found = load(tmp_path, f'{MINIMAL}[task_options]\nprotocol = "original"\n{prompts}')
-    row = {"id": "1", "description": "How many?"}
-    task = manifest_task(Manifest.from_frozen(found.frozen_json()), tmp_path / "prompts")
-    (item,) = task.items([row])
-    assert task.prompt(item).system == "Solve it.\n"
-    assert found.identity() != load(tmp_path, MINIMAL).identity()

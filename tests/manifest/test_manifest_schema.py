@@ -10,7 +10,6 @@ import jsonschema
 import pytest
 
 from layton_batch.manifest.json_schema import manifest_schema
-from tests.support.cli_harness import call
 from tests.support.paths import ROOT
 
 NO_MANIFESTS = ("panel", "demo-panel", "demo-models")
@@ -61,8 +60,3 @@ def test_every_manifest_of_the_package_fits(path: Path) -> None:
 def test_what_the_form_refuses_is_marked(right: str, wrong: str, told: str) -> None:
     assert faults(WHOLE) == []
     assert any(told in fault for fault in faults(WHOLE.replace(right, wrong, 1)))
-
-
-def test_the_command_prints_it() -> None:
-    ended = call("init", "--schema")
-    assert (ended.code, ended.json) == (0, json.loads(json.dumps(manifest_schema())))

@@ -8,7 +8,6 @@ import pytest
 
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest
-from tests.support.cli_harness import call
 from tests.support.manifest_texts import HEAD, MODEL, write
 
 ITEMS = '[items]\nsource = "bundled"\nlimit = 2\n'
@@ -35,19 +34,6 @@ def test_the_manifest_is_the_one_with_the_tables_inlined(tmp_path: Path) -> None
     assert named.frozen_json() == inlined.frozen_json()
 
 
-def test_plan_says_the_same(tmp_path: Path) -> None:
-    assert load_shared(tmp_path, MODEL + PRICE) == []
-    path = tmp_path / "m.toml"
-    named = call("plan", path, "--json", "--runs", tmp_path / "runs").json
-    write(tmp_path, HEAD + ITEMS + MODEL + PRICE)
-    assert call("plan", path, "--json", "--runs", tmp_path / "runs").json == named
-
-
-def test_prices_may_stay_in_the_manifest(tmp_path: Path) -> None:
-    assert load_shared(tmp_path, MODEL, NAMED + PRICE) == []
-    assert len(load_manifest(tmp_path / "m.toml").prices) == 1
-
-
 @pytest.mark.parametrize(
     ("shared", "complaint"),
     [
@@ -70,8 +56,3 @@ def test_prices_stand_in_one_of_the_two_files(tmp_path: Path) -> None:
     assert load_shared(tmp_path, MODEL + PRICE, NAMED + PRICE) == [
         "m.toml: prices: shared/models.toml has [[prices]] too; keep them in one of the two files"
     ]
-
-
-def test_a_fault_of_the_manifest_names_the_manifest(tmp_path: Path) -> None:
-    (line,) = load_shared(tmp_path, MODEL, NAMED + PRICE.replace("2", "-2"))
-    assert line.startswith("m.toml: prices[0].input: ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +21,11 @@ from layton_batch.errors import (
 from layton_batch.providers import connect
 from layton_batch.providers.protocol import Access, CallLimits
 from layton_batch.records import JsonValue, Submission
-from layton_batch.testing.providers import Answer, HandlerCall, Loopback
-from tests.support.tiers import FAMILIES, tiered
+from layton_batch.testing.providers import Answer, Loopback
+from tests.support.tiers import tiered
 
 from .conftest import KEY, Serve, reply
-from .documents import ODD_JOBS, Json, anthropic_batch, gemini_batch, mistral_job
+from .documents import Json, anthropic_batch, gemini_batch, mistral_job
 
 CHAT = "/v1/chat/completions"
 FILE_BATCH: Json = {
@@ -77,39 +76,6 @@ def test_a_create_is_one_post_of_the_documented_form(serve: Serve, submission: S
     assert sent == body
 
 
-def test_what_stands_around_the_requests_comes_first_and_a_window_is_sent(serve: Serve, submission: Submission) -> None:
-    provider, server = serve("openrouter", reply({"id": "b-1"}, 202))
-    provider.create(submission)
-    assert server.calls[0].body == (
-        b'{"endpoint":"/v1/chat/completions","model":"the-model","requests":[{"custom_id":"a"}]}'
-    )
-    provider, server = serve("groq", reply({"id": "b-1"}))
-    provider.create(replace(submission, window="7d"))
-    assert json.loads(server.calls[0].body)["completion_window"] == "7d"
-    provider, server = serve("openai", reply({"id": "b-1"}))
-    provider.create(replace(submission, model="gpt-5.2-pro"))  # a model without chat completions
-    assert json.loads(server.calls[0].body)["endpoint"] == "/v1/responses"
-
-
-def test_an_odd_field_of_a_job_that_was_made_hides_it_from_no_create_and_no_cancel(
-    serve: Serve, submission: Submission
-) -> None:
-    for odd in ODD_JOBS.values():
-        provider, _ = serve("mistral", reply(mistral_job("QUEUED") | odd))
-        assert provider.create(submission) == "job-1"
-        provider.cancel("job-1")
-
-
-@pytest.mark.parametrize(("name", "path"), [("groq", "/openai/v1"), ("together", "/v1")])
-def test_paths_are_the_providers_whatever_form_the_address_has(submission: Submission, name: str, path: str) -> None:
-    for suffix in ("", "/", path, f"{path}/"):
-        with Loopback(reply(MADE[name][0])) as server:
-            provider = connect(name, Access(KEY, server.url + suffix))
-            assert provider.create(submission) == "b-1"
-            provider.close()  # type: ignore[attr-defined]
-        assert [call.path for call in server.calls] == [f"{path}/batches"]
-
-
 # ---- what may have been carried out ----------------------------------------------------------------------------------
 
 NAMES = tuple(MADE)
@@ -123,10 +89,8 @@ UNCLEAR = {
 
 @pytest.mark.parametrize(
     ("name", "case"),
-    tiered(NAMES, UNCLEAR, ci=[*((name, case) for name in FAMILIES for case in UNCLEAR),
-                               *((name, "500") for name in NAMES), *((name, "no id") for name in NAMES),
-                               *((name, "dropped") for name in NAMES)]),
-)  # fmt: skip
+    tiered(NAMES, UNCLEAR, ci=[*(("openai", case) for case in UNCLEAR), *((name, "no id") for name in NAMES[1:])]),
+)
 def test_a_create_whose_reply_names_no_batch_may_have_made_one(
     serve: Serve, submission: Submission, name: str, case: str
 ) -> None:
@@ -183,37 +147,18 @@ def test_what_is_missing_here_is_no_call(serve: Serve, submission: Submission, n
 
 # ---- redirects -------------------------------------------------------------------------------------------------------
 
-PLACES = ("http://127.0.0.1:1/v1/batches", "htps://nowhere/", "http://[", "/v1/batches/%zz", "", None)
 
-
-def redirect(status: int, to: str | None) -> Answer:
-    return Answer(status, b"<html>moved</html>", {} if to is None else {"location": to})
-
-
-@pytest.mark.parametrize(
-    ("name", "status"),
-    tiered([name for name in NAMES if name != "vertex"], (301, 302, 303, 307, 308),
-           ci=[*(("openai", status) for status in (301, 302, 303, 307, 308)),
-               *((name, 307) for name in NAMES if name != "vertex")]),
-)  # fmt: skip
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "vertex"])
 def test_a_redirected_create_is_not_followed_and_may_have_been_carried_out(
-    serve: Serve, submission: Submission, name: str, status: int
+    serve: Serve, submission: Submission, name: str
 ) -> None:
-    for said in (200, 400, 429):
-        with Loopback(reply({"id": "batch_elsewhere"}, said)) as elsewhere:
-            provider, server = serve(name, redirect(status, f"{elsewhere.url}/v1/batches"))
+    with Loopback(reply({"id": "batch_elsewhere"})) as elsewhere:
+        for status in (301, 307) if name == "openai" else (307,):
+            moved = Answer(status, b"<html>moved</html>", {"location": f"{elsewhere.url}/v1/batches"})
+            provider, server = serve(name, moved)
             with pytest.raises(AmbiguousCallError):
                 provider.create(submission)
-        assert (len(server.calls), elsewhere.calls) == (1, [])
-
-
-@pytest.mark.parametrize("name", tiered(NAMES, ci=("openai", "anthropic", "gemini", "mistral")))
-def test_a_redirect_to_no_address_says_no_more(serve: Serve, submission: Submission, name: str) -> None:
-    for to in PLACES:
-        provider, server = serve(name, redirect(302, to))
-        with pytest.raises(AmbiguousCallError):
-            provider.create(submission)
-        assert len(server.calls) == 1
+            assert (len(server.calls), elsewhere.calls) == (1, [])
 
 
 # ---- Anthropic's body is the file ------------------------------------------------------------------------------------
@@ -227,26 +172,6 @@ def test_the_body_is_whole_across_chunk_borders(serve: Serve, submission: Submis
     provider, server = serve("anthropic", reply(anthropic_batch()))
     provider.create(replace(submission, requests=41))
     assert json.loads(server.calls[0].body)["requests"] == [json.loads(line) for line in lines]
-
-
-def test_create_holds_a_few_chunks_in_memory_not_the_file(serve: Serve, submission: Submission) -> None:
-    sizes: list[int] = []
-
-    def answer(call: HandlerCall) -> Answer:
-        sizes.append(len(call.body))
-        return reply(anthropic_batch())
-
-    provider, _ = serve("anthropic", answer)
-    provider.create(submission)  # everything is imported and connected before memory is watched
-    line = json.dumps({"custom_id": "c", "params": {"x": "y" * 999_900}}).encode()
-    submission.path.write_bytes(b"\n".join([line] * 24) + b"\n")
-    tracemalloc.start()
-    try:
-        provider.create(submission)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak - sizes[1] < 16 * 2**20  # the server, in this process, keeps what it received
 
 
 # ---- another provider's environment ----------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +21,6 @@ from layton_batch.providers import closing, connect, vertex
 from layton_batch.providers.protocol import Access
 from layton_batch.records import JsonValue, Submission
 from layton_batch.testing.providers import Answer, HandlerCall
-from tests.support.batch_files import files_of
 
 from .conftest import KEY, Serve, reply, routes
 from .documents import Json, anthropic_batch, gemini_batch, mistral_job, openai_batch, openrouter_batch
@@ -169,17 +167,6 @@ def test_an_upload_to_vertex_replaces_its_first(
     for unfit in (None, "https://x", address.partition("?")[0], address.replace("gs://", "s3://")):
         with pytest.raises(ManifestError, match="GOOGLE_VERTEX_BASE_URL"):
             connect("vertex", Access("token", unfit)).upload(submission)
-
-
-def test_a_file_is_no_larger_than_the_server_takes_and_a_row_beyond_it_is_never_sent(tmp_path: Path) -> None:
-    """One such row would have the whole file refused."""
-    limits, most = connect("doubleword", None).limits, 10_485_760
-    assert files_of([b"x" * (most - 1), b"x" * most], limits, tmp_path)[1] == ["s0001", None]
-    shards, _ = files_of([b"x" * 10_000_000] * 11, limits, tmp_path)
-    sizes = [shard.size_bytes for shard in shards]
-    assert sum(sizes) > 110_000_000
-    assert max(sizes) <= 100_000_000
-    assert connect("groq", None).limits.max_bytes < 100_000_000  # the smaller of two documented limits
 
 
 # ---- cancels ---------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pytest
 
 from layton_batch.errors import AmbiguousCallError, NotFoundError, ProviderError, RequestRefusedError
 from layton_batch.providers.protocol import Provider
-from layton_batch.providers.wire_errors import concerns_account
 from layton_batch.records import JsonValue, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.testing.providers import Answer, HandlerCall, Loopback
@@ -87,15 +86,6 @@ def test_a_create_that_neither_version_carried_out_is_looked_for_where_it_may_be
     assert versions(server)[:3] == asked
 
 
-def test_only_what_the_older_version_carried_out_makes_it_the_one_in_use(serve: Serve) -> None:
-    for older in (refused(403, "no such file"), refused(400, "no"), Answer(429), Answer(500), PAGE):
-        provider, server = serve("gemini", by_version(PAGE, older))
-        for _ in range(2):
-            with pytest.raises(ProviderError):
-                provider.snapshot("batches/b-1")
-        assert versions(server) == ["v1", "v1beta", "v1", "v1beta"]
-
-
 def test_an_upload_goes_to_the_version_that_takes_it(serve: Serve, submission: Submission) -> None:
     def older(call: HandlerCall) -> Answer:
         if call.headers.get("x-goog-upload-command") == "start":
@@ -130,28 +120,3 @@ def test_batches_and_results_of_the_older_version_are_read_by_a_later_process(
         provider, server = serve("gemini", by_version(NOT_THERE, older))
         assert look(provider, submission)
         assert versions(server) == ["v1", "v1beta"]
-
-
-@pytest.mark.parametrize("version", ["v1", "v1beta", "v1alpha"])
-def test_a_version_that_is_asked_for_is_the_only_one(serve: Serve, submission: Submission, version: str) -> None:
-    provider, server = serve("gemini", PAGE, version=version)
-    for call in (provider.create, provider.upload, provider.find):
-        with pytest.raises(RequestRefusedError):
-            call(submission)
-    assert set(versions(server)) == {version}
-
-
-@pytest.mark.parametrize(("answer", "is_of_account"), [
-    (refused(400, "API key not valid.", "INVALID_ARGUMENT", {"reason": "API_KEY_INVALID"}), True),
-    (refused(400, "Free tier is not available. Please enable billing.", "FAILED_PRECONDITION"), True),
-    (refused(400, "Request contains an invalid argument about an API key and billing."), False),
-    (refused(404, "models/x is not found for API version v1", "NOT_FOUND"), False),
-])  # fmt: skip
-def test_a_key_or_an_account_that_cannot_be_used_is_told_from_a_bad_request(
-    serve: Serve, submission: Submission, answer: Answer, is_of_account: bool
-) -> None:
-    provider, _ = serve("gemini", answer)
-    for call in (lambda: provider.create(submission), lambda: provider.snapshot("batches/billing-of-an-API-key")):
-        with pytest.raises(RequestRefusedError) as caught:
-            call()
-        assert concerns_account(answer.status, caught.value.code, str(caught.value)) is is_of_account

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import ProviderError
 from layton_batch.providers import closing, connect, knows_models
 from layton_batch.providers.protocol import Access, ModelNotice, Provider
 from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
 from tests.support.lab import MODELS
-from tests.support.tiers import FAMILIES, tiered
 
-from .conftest import Serve, reply, routes
+from .conftest import Serve, reply
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +41,6 @@ def test_every_provider_is_asked_about_a_model_it_has_and_one_it_does_not(
     assert set(sandbox.request_counts()[provider]) == {"models"}
 
 
-def test_gemini_is_asked_in_the_preview_of_the_api_too(serve: Serve) -> None:
-    page = {"name": "models/gemini-flash-latest"}
-    provider, server = serve("gemini", routes({"GET /v1beta/models/gemini-flash-latest": page}))
-    assert about(provider, "gemini-flash-latest") == ModelNotice("gemini-flash-latest")
-    assert len(server.calls) == 2
-
-
 CATALOGUE = {"data": [{"id": "maker/one"}, {"id": "maker/one:batch"}, {"id": "maker/two"}]}
 
 
@@ -74,29 +65,3 @@ def test_what_a_provider_says_of_a_model_is_read(
     serve: Serve, provider: str, model: str, page: object, notice: ModelNotice | None
 ) -> None:
     assert about(serve(provider, reply(page))[0], model) == notice
-
-
-NO = {"error": {"message": "no"}}
-
-
-@pytest.mark.parametrize(
-    ("provider", "status"),
-    tiered(MODELS, (401, 500), ci=[("openai", 401), *((provider, 500) for provider in FAMILIES)]),
-)
-def test_a_question_that_fails_says_nothing_of_the_model(serve: Serve, provider: str, status: int) -> None:
-    connected, server = serve(provider, reply(NO, status))
-    with pytest.raises(ProviderError):
-        about(connected, "m")
-    assert len(server.calls) == 1
-
-
-@pytest.mark.parametrize("provider", ["together", "groq", "doubleword", "openrouter"])
-def test_a_catalogue_that_is_not_there_or_empty_says_nothing_of_the_model(serve: Serve, provider: str) -> None:
-    for answer in (reply(NO, 404), reply({"object": "list", "data": []})):
-        with pytest.raises(ProviderError):
-            about(serve(provider, answer)[0], "m")
-
-
-@pytest.mark.parametrize("provider", ["xai", "vertex"])
-def test_the_others_are_not_asked(provider: str) -> None:
-    assert knows_models(connect(provider, None)) is None

@@ -82,15 +82,6 @@ def test_anthropics_results_are_read_below_the_configured_address(serve: Serve, 
     assert other.calls == []
 
 
-@pytest.mark.parametrize("name", BATCHES)
-def test_a_redirect_within_the_host_keeps_the_key(serve: Serve, name: str) -> None:
-    provider, server = serve(
-        name, lambda call: reply(BATCHES[name]) if "moved" in call.path else moved(302, f"{call.path}-moved")
-    )
-    provider.snapshot("batches/b-1" if name == "gemini" else "b-1")
-    assert [KEY in str(call.headers) for call in server.calls] == [True, True]
-
-
 @pytest.mark.parametrize("name", [*BATCHES, "openai", "groq", "doubleword", "together"])
 def test_results_kept_on_another_host_are_downloaded_from_there_without_the_key(
     serve: Serve, other: Loopback, name: str
@@ -115,12 +106,3 @@ def test_no_reply_from_elsewhere_leads_a_call_to_this_machine(host: str) -> None
         pytest.raises(ProviderReplyError, match="not followed"),
     ):
         client.get("https://198.51.100.1/v1/files/f-1/content")
-
-
-def test_an_upload_to_gemini_that_is_redirected_takes_no_key_along(
-    serve: Serve, submission: Submission, other: Loopback
-) -> None:
-    provider, _ = serve("gemini", lambda call: moved(307, f"{other.url}/gemini{call.path}"))
-    with pytest.raises(Exception, match="HTTP 307"):
-        provider.upload(dataclasses.replace(submission, input_ref=None))
-    assert other.calls == []

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from layton_batch.errors import ProviderReplyError
-from layton_batch.providers import BUILT_IN, connect
+from layton_batch.providers import connect
 from layton_batch.providers.damaged_rows import named_in
 from layton_batch.records import JsonValue, Usage
 from layton_batch.states import PASSING, ErrorClass, FinishReason, RequestOutcome
@@ -307,74 +304,6 @@ def test_a_malformed_reply_is_an_answer_without_text_and_charged(provider: str) 
         assert (found.custom_id, found.outcome, found.text) == ("c-1", RequestOutcome.SUCCEEDED, None), body
         assert (found.finish_reason, found.raw_finish_reason) == (FinishReason.OTHER, "malformed"), body
         assert (found.error_class, found.usage) == (ErrorClass.NONE, Usage(10, 0, 5)), body
-
-
-def test_one_odd_character_or_number_does_not_cost_the_answer_beside_it() -> None:
-    line = json.dumps(replied("openai", {**chat(), "logprobs": ["?"]})).encode()
-    whole = [line.replace(b'"?"', word) for word in (b"NaN", b"Infinity", b"-Infinity")]
-    for odd in (*whole, b"\xef\xbb\xbf" + line):
-        assert connect("openai", None).decode(odd).text == "4"
-
-
-@pytest.mark.parametrize("depth", [254, 990])
-@pytest.mark.parametrize(("provider", "row"), [
-    *(("openai", row) for row in (
-        file_row(None, "DEEP"), file_row(None, {"message": "DEEP"}), file_row(None, {"code": "DEEP"}),
-        file_row({"status_code": 500, "body": "DEEP"}), replied("openai", "DEEP"),
-        replied("openai", chat(usage="DEEP")), replied("openai", chat("DEEP")),
-        file_row({"status_code": "DEEP", "body": None}))),
-    *(("xai", row) for row in (
-        {"batch_request_id": "c-1", "error": "DEEP"},
-        {"batch_request_id": "c-1", "error": {"code": "x", "message": "DEEP"}}, replied("xai", {"odd": "DEEP"}))),
-    ("vertex", {"key": "c-1", "status": "DEEP"}), ("vertex", replied("vertex", {"candidates": "DEEP"})),
-])  # fmt: skip
-def test_a_value_nested_as_deep_as_json_is_read_is_no_traceback(provider: str, row: JsonValue, depth: int) -> None:
-    line = json.dumps(row).encode().replace(b'"DEEP"', b"[" * depth + b"]" * depth)
-    assert connect(provider, None).decode(line).custom_id == "c-1"
-
-
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12)
-KEYS = {
-    "openai": "id custom_id response error status_code body choices message content text type finish_reason refusal "
-    "model detail usage prompt_tokens completion_tokens prompt_tokens_details cached_tokens code",
-    "anthropic": "result type message content text stop_reason stop_details usage input_tokens output_tokens error "
-    "output_tokens_details thinking_tokens custom_id",
-    "gemini": "key metadata response error status code message candidates content parts text thought finishReason "
-    "promptFeedback blockReason usageMetadata promptTokenCount thoughtsTokenCount cachedContentTokenCount",
-    "xai": "batch_request_id batch_result response chat_get_completion error error_message code message choices "
-    "content usage completion_tokens reasoning_tokens",
-}
-"""The words of rows, by who writes them so."""
-
-
-def almost(provider: str) -> st.SearchStrategy[JsonValue]:
-    """Rows that almost follow the documents: their keys in any nesting, holding anything."""
-    keys = KEYS.get("gemini" if provider == "vertex" else provider, KEYS["openai"]).split()
-    words = ("succeeded", "errored", "canceled", "text", "refusal", "STOP", "batch_expired", "c-1", 12, 200, 400)
-    return st.recursive(
-        SCALARS | st.sampled_from(words),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(keys) | st.text(max_size=3), inner, max_size=6)
-        ),
-        max_leaves=20,
-    )
-
-
-@pytest.mark.parametrize("provider", BUILT_IN)
-def test_any_row_is_a_response_or_a_reply_error(provider: str) -> None:
-    @given(value=almost(provider) | almost(provider).map(lambda body: replied(provider, body)))
-    def is_total(value: JsonValue) -> None:
-        try:
-            found = connect(provider, None).decode(json.dumps(value).encode())
-        except ProviderReplyError:
-            return
-        assert found.custom_id
-        assert (found.error_class is ErrorClass.NONE) == (found.outcome is RequestOutcome.SUCCEEDED)
-        assert 0 <= found.usage.cached_input_tokens <= found.usage.input_tokens
-        assert found.usage.output_tokens >= found.usage.reasoning_tokens >= 0
-
-    is_total()
 
 
 @pytest.mark.parametrize(("line", "names"), [

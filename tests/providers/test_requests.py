@@ -14,7 +14,7 @@ import pytest
 from layton_batch.errors import ManifestError
 from layton_batch.providers import connect, problems
 from layton_batch.providers.request_line import request_line
-from layton_batch.records import Reasoning, Request, ResponseSchema
+from layton_batch.records import Reasoning, Request
 
 from .conftest import IMAGE, effort, make_request
 
@@ -83,13 +83,6 @@ def test_a_setting_stands_where_the_api_has_it(
         assert reduce(lambda holder, key: (holder or {}).get(key), path.split("."), found) == value, path
 
 
-def test_text_alone_is_one_string_and_what_is_empty_is_left_out() -> None:
-    body = written(make_request("openai", "one", "two", schema=False, system=""))
-    assert body == {"model": "the-model", "messages": [{"role": "user", "content": "one\n\ntwo"}]}
-    assert list(written(make_request("gemini", schema=False, system=""))) == ["contents"]
-    assert written(make_request("anthropic", "", "x"))["messages"][0]["content"] == [{"type": "text", "text": "x"}]
-
-
 BUDGET = {"reasoning": Reasoning(budget_tokens=9)}
 IMPOSSIBLE: list[tuple[str, dict[str, Any], list[str]]] = [
     ("openai", {"reasoning": effort("xhigh")}, []),
@@ -144,10 +137,3 @@ def test_a_request_with_an_image_is_refused_before_its_whole_batch_would_fail() 
 def test_params_that_json_lacks_are_an_error_naming_the_model(value: object) -> None:
     with pytest.raises(ManifestError, match=r"'shown'.*params"):
         request_line(connect("openai", None), make_request("openai", params={"x": value}))
-
-
-def test_strict_mode_gets_what_it_demands_of_every_object_and_nothing_is_overruled() -> None:
-    inner = {"type": "object", "properties": {"a": {}}, "required": [], "additionalProperties": True}
-    outer = {"type": "object", "properties": {"list": {"type": "array", "items": inner}, "b": {"enum": [1]}}}
-    closed = {**outer, "required": ["list", "b"], "additionalProperties": False}
-    assert ResponseSchema("grade", outer).closed == closed  # type: ignore[arg-type]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import version
 
 import pytest
 
-from layton_batch.providers import OWN_ADDRESSES
 from layton_batch.providers import anthropic as our_anthropic
 from layton_batch.providers import gemini as our_gemini
 from layton_batch.records import Submission
@@ -49,19 +46,6 @@ def test_the_sdks_speak_the_versions_that_we_pin() -> None:
     assert [call.path for call in server.calls] == [f"/{our_gemini.VERSION}/batches/1"] == ["/v1/batches/1"]
 
 
-def test_the_other_sdks_call_the_addresses_whose_documents_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    import groq
-    import openai
-    import together
-    from mistralai.client.sdkconfiguration import SERVERS
-
-    for name, sdk in (("openai", openai.OpenAI), ("groq", groq.Groq), ("together", together.Together)):
-        monkeypatch.delenv(f"{name.upper()}_BASE_URL", raising=False)
-        with sdk(api_key="k") as client:  # type: ignore[operator]
-            assert str(client.base_url).rstrip("/") == OWN_ADDRESSES[name]
-    assert SERVERS["global"] == OWN_ADDRESSES["mistral"]
-
-
 def test_anthropics_version_header_is_ours_whatever_the_sdk_would_send(
     serve: Serve, submission: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,16 +54,3 @@ def test_anthropics_version_header_is_ours_whatever_the_sdk_would_send(
     provider.create(submission)
     provider.snapshot("msgbatch_1")
     assert [call.headers["anthropic-version"] for call in server.calls] == ["2031-01-01"] * 2
-
-
-def test_httpx_is_loaded_before_a_client_of_openai_is_used_beside_lanes_that_load_it() -> None:
-    program = (
-        "import sys\n"
-        "from layton_batch.providers.openai import OpenAI\n"
-        "from layton_batch.providers.protocol import Access\n"
-        "assert 'httpx' not in sys.modules\n"
-        "OpenAI(Access('key', 'http://127.0.0.1:1'))._open()\n"
-        "print(sys.modules['httpx'].Timeout.__name__)\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert (ended.stdout, ended.stderr) == ("Timeout\n", "")

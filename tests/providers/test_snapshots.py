@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from layton_batch.errors import (
     NotFoundError,
@@ -19,10 +15,7 @@ from layton_batch.errors import (
     TransientProviderError,
     UnknownStatusError,
 )
-from layton_batch.providers import connect
-from layton_batch.providers.openai_shape import snapshot_of
 from layton_batch.records import JsonValue, Usage
-from layton_batch.states import Lifecycle
 from layton_batch.testing.providers import Answer
 
 from .conftest import Serve, reply, routes
@@ -219,41 +212,3 @@ def test_what_is_no_reading_is_an_error(
     with pytest.raises(error) as caught:
         connected.snapshot("b-1")
     assert type(caught.value) is error
-
-
-def test_a_look_at_doubleword_asks_for_the_cost_and_a_closed_provider_looks_again(serve: Serve) -> None:
-    provider, server = serve("doubleword", reply(openai_batch()))
-    provider.snapshot("b")
-    provider.close()  # type: ignore[attr-defined]
-    assert provider.snapshot("b").state is Lifecycle.IN_FLIGHT
-    assert server.calls[0].path == "/v1/batches/b?include=analytics"
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just("completed"),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["data", "code", "message", "line", "total"]), inner, max_size=4)
-    ),
-    max_leaves=12,
-)
-
-
-@given(batch=st.dictionaries(st.sampled_from(["errors", "request_counts", "output_file_id", "status"]), VALUES))
-def test_any_batch_of_openais_form_is_a_reading_or_an_error(batch: Mapping[str, JsonValue]) -> None:
-    for told in (batch, {**batch, "status": "failed"}):
-        try:
-            assert snapshot_of(told, "b-1", "openai").provider_id == "b-1"
-        except ProviderError:
-            continue
-
-
-def test_errors_nested_as_deep_as_json_is_read_can_be_told() -> None:
-    deep = orjson.loads(b"[" * 990 + b"]" * 990)
-    for errors in ([deep], {"data": [{"code": deep, "message": deep, "line": deep}]}, deep):
-        assert snapshot_of({"status": "failed", "errors": errors}, "b", "openai").message
-
-
-@pytest.mark.parametrize(("name", "shows"), [("xai", True), ("openai", True), ("openrouter", True), ("vertex", False)])
-def test_a_list_that_shows_our_tag_is_looked_at_though_it_proves_no_absence(name: str, shows: bool) -> None:
-    assert connect(name, None).capabilities.shows_ours is shows

@@ -21,18 +21,15 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers import BUILT_IN, provider_class, provider_names
-from layton_batch.providers.openai_shape import class_of_status, errored
+from layton_batch.providers.openai_shape import errored
 from layton_batch.providers.protocol import Access
 from layton_batch.providers.wire_errors import (
-    REFUSALS,
     api_key,
     clean,
     concerns_account,
-    parse_json,
     parse_object,
     retry_after,
     translate,
-    well_formed,
     wire,
 )
 from layton_batch.records import Submission
@@ -100,13 +97,6 @@ def test_a_status_means_one_thing_to_a_read_and_another_to_a_create(
     for code in codes:
         for error, expected in ((of(status(code)), read), (of(status(code), paid=True), paid)):
             assert (type(error), error.status) == (expected, code)
-
-
-def test_a_create_counts_as_refused_only_by_a_status_that_says_so_for_certain() -> None:
-    others = sorted(set(range(400, 600)) - REFUSALS - {407, 429})
-    assert [code for code in others if type(of(status(code), paid=True)) is not AmbiguousCallError] == []
-    assert {class_of_status(code) for code in (408, 418, 423, 425, 499)} == {ErrorClass.PROVIDER_FAULT}
-    assert (class_of_status(302), class_of_status(401)) == (None, ErrorClass.INVALID_REQUEST)
 
 
 INVALID = "invalid_request_error"
@@ -225,28 +215,6 @@ def test_a_key_that_cannot_be_sent_is_reported_by_its_variable_and_not_shown() -
             api_key(access, "OPENAI_API_KEY", "openai")
         assert "sk-" not in str(caught.value)
     assert api_key(Access(" sk-good\n"), "OPENAI_API_KEY", "openai") == "sk-good"
-
-
-@pytest.mark.parametrize(("given", "kept"), [
-    ("plain", "plain"), ("é🦉\ufeff", "é🦉\ufeff"), ("\ud83e\udd89", "🦉"), ("a\ud800", "a\ufffd"),
-    ("\ud800b", "\ufffdb"), ("\udc00\ud800", "\ufffd\ufffd"),
-])  # fmt: skip
-def test_half_a_surrogate_pair_is_replaced_and_a_whole_one_joined(given: str, kept: str) -> None:
-    assert well_formed({given: [given]}) == {kept: [kept]}
-
-
-@pytest.mark.parametrize(("raw", "value"), [
-    (rb'{"a": "x\ud800y"}', "x\ufffdy"), (b'{"a": "x\xffy"}', "x\ufffdy"), (b'{"a": NaN}', None),
-    (b'\xef\xbb\xbf{"a": null}', None), ('\ufeff{"a": -Infinity}', None),
-])  # fmt: skip
-def test_one_bad_character_or_number_does_not_cost_a_reply(raw: bytes | str, value: str | None) -> None:
-    assert parse_json(raw, "p", "a line") == {"a": value}
-
-
-@pytest.mark.parametrize("raw", [b"", b"{", b"<html>", b"nan", b'{"a": Infinite}', b"[" * 200_000])
-def test_what_is_not_json_is_a_reply_error(raw: bytes) -> None:
-    with pytest.raises(ProviderReplyError, match="a line is not JSON"):
-        parse_json(raw, "p", "a line")
 
 
 def test_the_registry_knows_its_names_and_imports_no_sdk_before_the_first_call() -> None:

@@ -19,24 +19,6 @@ MILLION = SandboxUsage(1_000_000, 0, 1_000_000, 0)
 PRICES = SandboxPrices.bundled()
 
 
-@pytest.mark.parametrize(("provider", "model", "batch", "standard"), [
-    ("openai", "gpt-5.1-2025-11-13", "5.625", "11.25"),
-    ("openai", "gpt-5.2", "7.875", "15.75"),
-    ("anthropic", "claude-opus-4-5-20251101", "15", "30"),
-    ("gemini", "gemini-3-pro-preview", "7", "14"),
-    ("gemini", "gemini-3-flash-preview", "1.75", "3.5"),
-    ("mistral", "mistral-large-2512", "1", "2"),
-    ("together", "moonshotai/Kimi-K2-Thinking", "5.2", "5.2"),
-    ("together", "moonshotai/Kimi-K2.5", "3.3", "3.3"),
-    ("together", "meta-llama/Llama-3.3-70B-Instruct-Turbo", "0.88", "1.76"),
-    ("groq", "openai/gpt-oss-120b", "0.375", "0.75"),
-])  # fmt: skip
-def test_a_million_tokens_in_and_out_cost_the_published_prices(
-    provider: str, model: str, batch: str, standard: str
-) -> None:
-    assert PRICES.charge(provider, model, MILLION) == (Decimal(batch), Decimal(standard))
-
-
 def test_cached_tokens_cost_their_own_rate_and_a_name_that_only_starts_alike_has_no_price() -> None:
     cached = SandboxUsage(1_000_000, 400_000, 0, 0)
     assert PRICES.charge("openai", "gpt-5.1", cached) == (Decimal("0.4"), Decimal("0.8"))
@@ -113,13 +95,3 @@ def test_anthropic_keeps_a_long_text_that_is_marked_once_and_reads_it_for_the_ot
 def test_openai_caches_a_long_begin_by_itself_in_steps(tokens: int, read: int, tmp_path: Path) -> None:
     messages = [{"role": "system", "content": TOKEN * tokens}, {"role": "user", "content": "which?"}]
     assert usages("openai", tmp_path, messages=messages) == sorted([(0, 0), (read, 0), (read, 0)])
-
-
-def test_written_tokens_cost_a_quarter_more_than_input(tmp_path: Path) -> None:
-    with bench(answerer=OfAThousand()) as b, client("anthropic", b, tmp_path) as sent:
-        batch = sent.submit([row("anthropic", "a", "?", model="claude-opus-4-5", system=marked(4096))])
-        b.end()
-        sent.status(batch)
-        (bill,) = b.sandbox.ledger().rows
-    fresh, written, output = (10_000 - 4096) * 2.5, 4096 * 1.25 * 2.5, 50 * 12.5  # USD per million, batched
-    assert float(bill.usd or 0) == pytest.approx((fresh + written + output) / 1e6)

@@ -10,12 +10,11 @@ import pytest
 
 from layton_batch.errors import (
     AmbiguousCallError,
-    ProviderError,
     TransientProviderError,
     UnknownStatusError,
 )
-from layton_batch.sandbox import Fault, ModelReply, Question, load_faults
-from tests.support.sandbox_clients import bench, client, each_family, fetched, key_of, row
+from layton_batch.sandbox import Fault, load_faults
+from tests.support.sandbox_clients import bench, client, each_family, key_of, row
 
 KEYS = [f"k-{number}" for number in range(10)]
 SHAPED = ("openai", "groq", "doubleword")
@@ -43,52 +42,6 @@ def test_a_create_dropped_before_it_ran_made_nothing_and_one_whose_reply_is_lost
             assert len(b.listed()) == number
         assert b.sandbox.request_counts()[provider]["create"] == 2
         assert sent.submit([row(provider, "a")], "again") in b.listed()
-
-
-@each_family
-def test_a_status_reaches_the_client_in_the_providers_own_words_as_often_as_told(provider: str, tmp_path: Path) -> None:
-    faults = (
-        Fault(on="poll", action="status", status=500, name="upstream is down", after=1, times=2),
-        Fault(on="poll", action="status", status=429, retry_after=7, after=3, times=1),
-        Fault(on="poll", action="status", provider="xai"),  # of another provider
-        Fault(on="poll", action="status", status=404, match="nothing has this in its path"),
-    )
-    with bench(*faults) as b, client(provider, b, tmp_path) as sent:
-        batch = sent.submit([row(provider, "a")])
-        first = sent.status(batch)
-        for _ in range(2):
-            with pytest.raises(TransientProviderError, match="upstream is down"):
-                sent.status(batch)
-        with pytest.raises(TransientProviderError) as refused:
-            sent.status(batch)
-        assert refused.value.retry_after == 7
-        assert sent.status(batch) == first
-
-
-@each_family
-def test_an_outage_meets_every_call_for_its_seconds_and_then_is_over(provider: str, tmp_path: Path) -> None:
-    first = 2 if provider == "gemini" else 1  # calls of a look: Gemini's goes to both versions of the API
-    fault = Fault(on="outage", action="status", status=503, after=first, seconds=60)
-    with bench(fault) as b, client(provider, b, tmp_path) as sent:
-        asked = sent.submission([row(provider, "a")])
-        assert sent.provider.find(asked) == []
-        for _ in range(2):
-            with pytest.raises(ProviderError):
-                sent.provider.find(asked)
-            with pytest.raises(ProviderError):
-                sent.submit([row(provider, "a")])
-            b.clock.forward(29)
-        b.clock.forward(3)
-        assert sent.provider.find(asked) == []
-        assert sent.submit([row(provider, "a")], "again") in b.listed()
-
-
-def test_a_reply_that_is_not_json_and_one_that_is_late(tmp_path: Path) -> None:
-    faults = (Fault(on="list", action="not_json", times=1), Fault(on="poll", action="delay", seconds=0.05))
-    with bench(*faults) as b, client("openai", b, tmp_path) as sent:
-        batch = sent.submit([row("openai", "a")])
-        assert fetched(f"{b.sandbox.url}/openai/v1/batches")[1].startswith(b"<html>")
-        assert sent.status(batch) == "validating"
 
 
 @each_family
@@ -150,33 +103,6 @@ def test_a_fault_of_a_row_costs_that_row_and_the_bill_stays_true(provider: str, 
     bad = next(line for line in whole if key_of(json.loads(line)) == "k-0")
     assert sent.provider.decode(bad).error_class == "provider_fault"
     assert sum(b"(once more)" in line for line in whole if b'"k-3"' in line) == 1
-
-
-@pytest.mark.parametrize(("action", "word"), [
-    ("malformed_text", "{"), ("truncated", "length"), ("refused", "I cannot help with this."),
-])  # fmt: skip
-def test_bent_replies_are_still_billed(action: str, word: str, tmp_path: Path) -> None:
-    with bench(Fault(on="row", action=action)) as b, client("openai", b, tmp_path) as sent:
-        batch = sent.submit([row("openai", key) for key in KEYS])
-        b.end()
-        for line in sent.lines(batch).values():
-            choice = line["response"]["body"]["choices"][0]
-            assert word in json.dumps(choice)
-            assert action != "malformed_text" or not is_json(choice["message"]["content"].encode())
-        assert b.sandbox.ledger().rows_billed == 10
-
-
-def test_a_broken_answerer_costs_its_rows_and_not_the_server(tmp_path: Path) -> None:
-    class Broken:
-        def answer(self, question: Question) -> ModelReply:
-            raise KeyError(question.custom_id)
-
-    with bench(answerer=Broken()) as b, client("openai", b, tmp_path) as sent:
-        batch = sent.submit([row("openai", "a")])
-        b.end()
-        (line,) = sent.lines(batch).values()
-    assert line["response"]["status_code"] == 500
-    assert line["response"]["body"]["error"]["code"] == "sandbox_answerer"
 
 
 # ---- batches ---------------------------------------------------------------------------------------------------------

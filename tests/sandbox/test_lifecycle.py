@@ -18,7 +18,6 @@ from tests.support.sandbox_clients import (
     bench,
     client,
     each_family,
-    fetched,
     row,
     whole_row,
 )
@@ -96,34 +95,6 @@ def test_a_sandbox_started_again_on_its_folder_goes_on_where_it_was(provider: st
         assert [row.times_billed for row in b.sandbox.ledger().rows] == [1, 1]
 
 
-PAGES = {
-    "openai": ("/openai/v1/batches?limit=2", "data", lambda page: page["has_more"] and f"&after={page['last_id']}"),
-    "groq": ("/groq/openai/v1/batches?limit=2", "data",
-             lambda page: page["paging"]["next_cursor"] and f"&cursor={page['paging']['next_cursor']}"),
-    "anthropic": ("/anthropic/v1/messages/batches?limit=2", "data",
-                  lambda page: page["has_more"] and f"&after_id={page['last_id']}"),
-    "gemini": ("/gemini/v1/batches?pageSize=2", "operations",
-               lambda page: page.get("nextPageToken") and f"&pageToken={page['nextPageToken']}"),
-}  # fmt: skip
-"""By provider: where its list is, where a page has its rows, and what asks for the next page."""
-
-
-@pytest.mark.parametrize("provider", PAGES)
-def test_lists_show_every_batch_newest_first_over_all_pages(provider: str, tmp_path: Path) -> None:
-    path, rows, following = PAGES[provider]
-    with bench() as b, client(provider, b, tmp_path) as sent:
-        made: list[str] = []
-        for number in range(5):
-            made.insert(0, sent.submit([row(provider, f"n{number}", f"batch {number}")], f"shard-{number}"))
-            b.clock.forward(0.1)
-        shown, more = [], ""
-        while more is not None:
-            page = json.loads(fetched(b.sandbox.url + path + more, **{"x-api-key": "k", "anthropic-version": "1"})[1])
-            shown += [batch.get("id") or batch["name"] for batch in page[rows]]
-            more = following(page) or None
-    assert shown == made
-
-
 # ---- what a row asks, and what a model replies -----------------------------------------------------------------------
 
 
@@ -145,26 +116,6 @@ def test_a_question_is_read_whole_out_of_every_providers_row(provider: str, tmp_
     assert (question.model, question.custom_id) == (MODELS[provider], "a")
 
 
-@pytest.mark.parametrize(("provider", "extra", "expected"), [
-    ("openai", {"reasoning_effort": "none"}, "none"),
-    ("openai", {}, None),
-    ("together", {"reasoning": {"enabled": False}}, "none"),
-    ("together", {"chat_template_kwargs": {"thinking": True}}, "default"),
-    ("mistral", {"prompt_mode": "reasoning"}, "default"),
-    ("anthropic", {"thinking": {"type": "disabled"}}, "none"),
-    ("anthropic", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}, "high"),
-    ("gemini", {"generationConfig": {"thinkingConfig": {"thinkingBudget": -1}}}, -1),
-])  # fmt: skip
-def test_reasoning_settings_are_read_in_all_their_forms(
-    provider: str, extra: dict[str, object], expected: object, tmp_path: Path
-) -> None:
-    with bench() as b, client(provider, b, tmp_path) as sent:
-        batch = sent.submit([row(provider, "a", **extra)])
-        b.end()
-        sent.status(batch)
-        assert [question.reasoning for question in b.echo.asked] == [expected]
-
-
 REPLIES = {
     "plain": ModelReply('{"score": 1}', "stop", 100, 20, 50, 10),
     "cut": ModelReply('{"sc', "length", 100, 0, 50, 50),
@@ -180,7 +131,7 @@ class ByText:
         return REPLIES[question.text]
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_family
 def test_a_reply_has_the_form_that_the_dialect_reads(provider: str, tmp_path: Path) -> None:
     """Thoughts stay out of the text; cached and reasoning tokens are counted where the documents have them."""
     thinking = {
@@ -203,51 +154,3 @@ def test_a_reply_has_the_form_that_the_dialect_reads(provider: str, tmp_path: Pa
         if name != "no":
             assert (reply.text, reply.finish_reason) == (told.text.replace("\ud83d", "\ufffd"), told.finish), name
     assert found["no"].finish_reason == ("refusal" if refuses else "stop")
-
-
-def test_a_blocked_prompt_and_a_reply_in_the_responses_form(tmp_path: Path) -> None:
-    class Blocked:
-        def answer(self, question: Question) -> ModelReply:
-            return ModelReply("", "refusal", 100, 0, 0, 0)
-
-    with bench(answerer=Blocked()) as b, client("gemini", b, tmp_path) as sent:
-        batch = sent.submit([row("gemini", "a")])
-        b.end()
-        (line,) = sent.lines(batch).values()
-    assert "candidates" not in line["response"]
-    assert line["response"]["promptFeedback"]["blockReason"]
-
-    def response(text: str) -> dict[str, object]:
-        body = {"model": "gpt-5.2-pro", "input": [{"role": "user", "content": text}]}
-        return {"custom_id": text, "method": "POST", "url": "/v1/responses", "body": body}
-
-    with bench(answerer=ByText()) as b, client("openai", b, tmp_path) as sent:
-        batch = sent.submit([response(name) for name in ("plain", "cut", "no")], model="gpt-5.2-pro")
-        b.end()
-        found = {name: sent.provider.decode(json.dumps(one).encode()) for name, one in sent.lines(batch).items()}
-    assert (found["plain"].text, found["plain"].usage.reasoning_tokens) == ('{"score": 1}', 10)
-    assert [found[name].finish_reason for name in ("plain", "cut", "no")] == ["stop", "length", "refusal"]
-
-
-def test_what_one_provider_alone_does(tmp_path: Path) -> None:
-    with bench() as b:
-        with client("doubleword", b, tmp_path) as sent:  # results can be read while the batch runs
-            batch = sent.submit([row("doubleword", key) for key in KEYS])
-            b.clock.forward(6)
-            raw = json.loads(fetched(f"{b.sandbox.url}/doubleword/v1/batches/{batch}")[1])
-            url = f"{b.sandbox.url}/doubleword/v1/files/{raw['output_file_id']}/content"
-            head, partial = fetched(url)
-            assert (raw["status"], head["X-Incomplete"], partial.count(b"\n")) == ("in_progress", "true", 3)
-            assert b.sandbox.ledger().rows_billed == 3
-            b.end()
-            head, rest = fetched(f"{url}?offset=3&limit=2")
-            assert (head["X-Incomplete"], head["X-Last-Line"], rest.count(b"\n")) == ("false", "5", 2)
-            assert fetched(url)[1].startswith(partial)
-        with client("together", b, tmp_path) as sent:  # uploads are idempotent by content
-            first, again, other = (sent.provider.upload(sent.submission([row("together", key)])) for key in "aab")
-            assert first == again != other
-        with client("gemini", b, tmp_path) as sent:  # a large upload comes in chunks
-            batch = sent.submit([row("gemini", f"k{number}", "x" * 1_000_000) for number in range(18)])
-            assert b.sandbox.request_counts()["gemini"]["upload"] == 4
-            b.end()
-            assert len(sent.lines(batch)) == 18

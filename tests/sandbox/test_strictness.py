@@ -13,7 +13,7 @@ import pytest
 
 from layton_batch.errors import RequestRefusedError
 from layton_batch.sandbox import SandboxLimits
-from tests.support.sandbox_clients import GRADE, JPEG, bench, body_of, client, row
+from tests.support.sandbox_clients import GRADE, bench, body_of, client, row
 from tests.support.tiers import tiered
 
 SHAPED = ("openai", "groq", "doubleword")
@@ -118,23 +118,6 @@ def test_who_reads_the_rows_at_once_refuses_the_call(
         assert b.listed() == []
 
 
-def test_who_looks_at_no_model_or_no_name_takes_what_others_refuse(tmp_path: Path) -> None:
-    open_schema = {"json_schema": {"name": "grade", "strict": True, "schema": without(GRADE, "additionalProperties")}}
-    good = row("mistral", "a")
-    cases: list[tuple[str, Rows]] = [
-        ("groq", [row("groq", "a"), row("groq", "b", model="another-model")]),
-        ("mistral", [good, good, without(good, "custom_id")]),
-        *((name, [row(name, "a", response_format={"type": "json_schema", **open_schema})])
-          for name in ("mistral", "together")),
-    ]  # fmt: skip
-    for name, rows in cases:
-        with bench() as b, client(name, b, tmp_path) as sent:
-            batch = sent.submit(rows)
-            b.end()
-            output, errors = sent.files(batch)
-            assert (output.count(b"\n"), errors) == (len(rows), b"")
-
-
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
@@ -186,31 +169,6 @@ def test_a_bad_body_is_one_row_of_the_error_file(provider: str, tmp_path: Path) 
     for line, name, (_, word) in zip(lines, bad, BAD_BODIES, strict=True):
         assert (line["custom_id"], line["error"], line["response"]["status_code"]) == (name, None, 400)
         assert word.lower() in json.dumps(line["response"]["body"]["error"]).lower()
-
-
-def test_other_providers_judge_row_by_row_too(tmp_path: Path) -> None:
-    good = body_of(row("anthropic", "bad"))
-    png = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": JPEG}}
-    bad = [
-        without(good, "max_tokens"), {**good, "max_tokens": 0}, {**good, "stream": True}, {**good, "messages": []},
-        {**good, "messages": [{"role": "user", "content": [png]}]},
-    ]  # fmt: skip
-    rows: dict[str, Rows] = {
-        "anthropic": [{"custom_id": f"bad-{number}", "params": params} for number, params in enumerate(bad)],
-        "mistral": [{"custom_id": "bad", "body": {**body_of(row("mistral", "bad")), "model": "another-model"}}],
-        "together": [row("together", "bad", messages=[])],
-    }  # fmt: skip
-    for name, unfit in rows.items():
-        with bench() as b, client(name, b, tmp_path) as sent:
-            batch = sent.submit([row(name, "good"), *unfit])
-            b.end()
-            lines = sent.lines(batch)
-            assert b.sandbox.ledger().rows_billed == 1
-        found = {key: sent.provider.decode(json.dumps(line).encode()) for key, line in lines.items()}
-        assert found.pop("good").outcome == "succeeded"
-        assert len(found) == len(unfit)
-        assert {row.outcome for row in found.values()} == {"errored"}
-    assert "response" not in lines["bad"]  # of Together, whose failed rows have a shape of their own
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------

@@ -8,54 +8,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from layton_batch import drawing
-from layton_batch.files import tables
-from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring import history
 from layton_batch.site.build import build_site
 from layton_batch.site.charts import pareto
 from layton_batch.site.item_rates import item_rates
-from tests.support.fabricated_run import FabricatedRun, fabricated, hostile
-from tests.support.read_html import read_page
-
-
-def drawn(run: FabricatedRun) -> set[str]:
-    site = build_site(run.folder, run.status()).parent
-    return {path.name for path in (site / "charts").glob("*.svg") if "-" not in path.name} - {"share.svg"}
+from tests.support.fabricated_run import fabricated, hostile
 
 
 def test_the_front_holds_models_that_none_cheaper_beats() -> None:
     assert pareto([(1, 10), (2, 5), (3, 20), (3, 30), (4, 30)]) == [(1, 10), (3, 30)]
-
-
-def test_a_run_has_the_charts_that_its_tables_have_something_for(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    without_costs = {"scores.svg", "categories.svg", "grid.svg", "items.svg"}
-    assert drawn(run) == {*without_costs, "cost.svg", "tokens.svg"}
-    run.table("cost", [])
-    assert drawn(run) == without_costs
-
-
-def test_a_chart_is_drawn_anew_only_if_its_data_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = fabricated(tmp_path)
-    drawn(run)
-    made: list[str] = []
-    draw = drawing.svg
-    monkeypatch.setattr(drawing, "svg", lambda document: made.append(document) or draw(document))
-    drawn(run)
-    assert made == []
-    run.table("cost", [{**row, "output_tokens": 100 * place} for place, row in enumerate(run.cost_rows(), 1)])
-    drawn(run)
-    assert ["Output tokens an answer" in document for document in made] == [True, True]  # for a desk and for a phone
-
-
-def test_a_model_has_one_colour_on_all_charts_and_pages(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    site = build_site(run.folder, run.status()).parent
-    colours = [row.pop("colour") for row in values(site / "charts" / "scores.json") if "colour" in row]
-    assert len(set(colours)) == 3
-    assert colours == [row["colour"] for row in values(site / "charts" / "cost.json") if "colour" in row]
-    assert colours == [fill for fill in read_page(site / "index.html").values("fill") if fill in colours][:3]
 
 
 def test_a_bar_has_the_interval_of_its_items_and_is_hollow_without_one(tmp_path: Path) -> None:
@@ -73,22 +33,6 @@ def test_a_bar_has_the_interval_of_its_items_and_is_hollow_without_one(tmp_path:
 def values(path: Path) -> list[dict[str, object]]:
     """The rows behind a chart, from its data."""
     return [row for rows in json.loads(path.read_text("utf-8"))["datasets"].values() for row in rows]
-
-
-def test_hints_picarats_categories_and_history_are_drawn_where_they_are(tmp_path: Path) -> None:
-    run = fabricated(tmp_path, items=25)
-    rows = run.leaderboard_rows()
-    run.table("leaderboard", [*rows, *({**row, "n_hints": 2, "score": 90.0} for row in rows)])
-    items = run.items_rows()
-    worth = [f'{{"_picarats": {20 + place // 2}}}' for place in range(len(items))]
-    told = zip(items, worth, strict=True)
-    run.table("items", [{**row, "category": f"c{place % 5}", "payload": one} for place, (row, one) in enumerate(told)])
-    for at, score in enumerate((40.0, 50.0), 1_795_000_000):
-        earlier = tables.frame("leaderboard", [{**rows[0], "score": score, "method": "hierarchical"}])
-        history.keep(run.folder.history, earlier, float(at))
-    assert {"hints.svg", "difficulty.svg", "radar.svg", "history.svg"} <= drawn(run)
-    run.table("items", [{**row, "category": f"c{min(place % 5, 3)}"} for place, row in enumerate(items)])
-    assert "radar.svg" not in drawn(run)  # four categories make no shape
 
 
 def test_categories_count_votes_as_people_do_and_a_labelled_answer_by_its_label(tmp_path: Path) -> None:
@@ -116,22 +60,6 @@ def test_categories_count_votes_as_people_do_and_a_labelled_answer_by_its_label(
     assert rates.by_model["alpha-9"] == pytest.approx({"Logic": yes, "Logic, other": (1 + yes) / 2})
 
 
-def test_without_labels_categories_are_by_the_jury_alone(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.table("judges", [])
-    rates = item_rates(run.folder, "both_correct")
-    assert (rates.judge, rates.corrected_judge) == ("the jury", "the jury")
-    assert rates.by_category["Logic"] == pytest.approx([1, 0.5])
-
-
-def test_names_that_are_alike_when_shortened_are_no_hint_levels(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    run.table(
-        "leaderboard", [{**row, "model": "m" * 300 + str(place)} for place, row in enumerate(run.leaderboard_rows())]
-    )
-    assert "hints.svg" not in drawn(run)
-
-
 def test_a_chart_is_a_file_that_stands_alone_and_loads_nothing(tmp_path: Path) -> None:
     run = fabricated(tmp_path, hostile("</text><script>alert(1)</script>"))
     site = build_site(run.folder, run.status()).parent
@@ -140,30 +68,3 @@ def test_a_chart_is_a_file_that_stands_alone_and_loads_nothing(tmp_path: Path) -
         assert names <= {"svg", "g", "rect", "line", "path", "text", "clipPath", "defs"}, path
         attributes = {name for node in ET.parse(path).iter() for name in node.attrib}
         assert not any(name.endswith("href") or name.startswith("on") or name == "style" for name in attributes), path
-
-
-def test_a_board_without_scores_has_no_charts(tmp_path: Path) -> None:
-    run = FabricatedRun(RunFolder(tmp_path / "r"))
-    run.manifest()
-    run.table("leaderboard", [{**row, "score": None, "rank": None} for row in run.leaderboard_rows()])
-    site = build_site(run.folder, run.status()).parent
-    assert not (site / "charts.html").exists()
-    assert "charts.html" not in read_page(site / "index.html").values("href")
-
-
-def test_one_model_at_two_hint_levels_is_compared_item_by_item(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    row, other = run.leaderboard_rows()[:2]
-    name = str(row["model"])
-    run.table("leaderboard", [{**row, "n_hints": 0}, {**other, "model": name, "n_hints": 1}])
-    pair = {"model": name, "n_hints": 0, "other": name, "other_hints": 1, "better": 0.25, "better_new": 0.5}
-    run.table("pairs", [pair])
-    for table, more in (("scores", {"yes": 2, "total": 2}), ("predictions", {"kind": "answered"})):
-        rows = [one for one in getattr(run, f"{table}_rows")() if one["model"] == name]
-        both = [{**one, **more, "n_hints": hints} for one in rows for hints in (0, 1)]
-        run.table(table, [one if one["n_hints"] or "yes" not in one else {**one, "yes": 0} for one in both])
-    page = read_page(build_site(run.folder, run.status()).parent / "compare.html").text
-    data = json.loads(page[page.index('{"models"') : page.rindex("}") + 1])
-    assert data["models"] == [f"{name}@0", f"{name}@1"]
-    assert data["better"] == {"0,1": [25.0, 50.0, [None, None], [None, None]]}
-    assert data["marks"] == ["0" * run.items, "1" * run.items]

@@ -43,15 +43,3 @@ def test_both_lists_are_pages_and_files_without_formulas(tmp_path: Path) -> None
     assert page.values("href").count("0002.html") == 2
     assert {"all_wrong.csv", "same_wrong_answer.csv"} <= set(page.values("href"))
     assert "3: alpha-9 , beta-10 , gamma-2" in words(page)
-
-
-def test_the_list_of_items_defines_its_categories_where_items_do(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    page = build_site(run.folder, run.status()).parent / "items" / "index.html"
-    assert "What the categories are" not in read_page(page).text
-    told = '{"category_definition": "Follows from <what> is given."}'
-    run.table("items", [{**row, "payload": told} for row in run.items_rows()])
-    build_site(run.folder, run.status())
-    text = read_page(page).text
-    assert "What the categories are" in text
-    assert "Follows from <what> is given." in text

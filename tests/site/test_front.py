@@ -10,7 +10,7 @@ from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.build import build_site
 from layton_batch.site.front_page import HOME, write_front
-from layton_batch.site.leaderboard_page import citation, lead, licence
+from layton_batch.site.leaderboard_page import citation
 from layton_batch.site.run_tables import BoardSettings
 from tests.support.fabricated_run import FabricatedRun, Words
 from tests.support.read_html import read_page, words
@@ -56,29 +56,6 @@ def test_a_front_page_is_written_anew_but_never_over_a_page_of_someone_else(tmp_
     with pytest.raises(FileError, match="left alone"):
         write_front(other, runs)
     assert (other / "index.html").read_text() == "mine"
-
-
-def test_a_run_without_a_board_is_on_the_front_page_all_the_same(tmp_path: Path) -> None:
-    run = FabricatedRun(RunFolder(tmp_path / "empty"))
-    run.manifest()
-    assert "There is no leaderboard yet." in read_page(write_front(tmp_path / "out", [run.folder])).text
-
-
-def test_a_board_says_in_a_sentence_what_was_asked_and_who_judged() -> None:
-    ask = BoardSettings(hints=2)
-    by_jury = lead(ask, 42, 9, by_rule=False, has_labels=True)
-    assert by_jury == (
-        "9 models answered 42 items with 2 hints; a jury of models from other makers judged each "
-        "answer, corrected by people’s labels."
-    )
-    assert "a rule graded" in lead(BoardSettings(), 1, 1, by_rule=True, has_labels=False)
-    assert "no model is done" in lead(BoardSettings(), 1, 0, by_rule=False, has_labels=False)
-
-
-def test_the_licence_of_known_items_is_named() -> None:
-    source = "hf://datasets/rvienne/layton-eval/layton_eval_llm.jsonl"
-    assert "CC BY-SA" in licence(BoardSettings(source=source))
-    assert "source" in licence(BoardSettings(source="mine.jsonl"))
 
 
 def test_a_citation_stays_one_entry_whatever_the_name_is() -> None:

@@ -66,8 +66,3 @@ def ends_by_batch(store: RunStore) -> dict[str, Ends]:
         for batch_id, *end in connection.execute(query):
             found.setdefault(batch_id, Counter())[tuple(end)] += 1
     return found
-
-
-def error_classes(store: RunStore) -> set[str | None]:
-    """Return the error classes of all attempts of a run."""
-    return {error_class for ends in ends_by_batch(store).values() for _, error_class in ends}

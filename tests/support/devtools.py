@@ -48,6 +48,7 @@ class Browser:
         self._buffer = bytearray()
         self._number = 0
         self.events: list[dict[str, Any]] = []
+        self._targets: list[str] = []
 
     def close(self) -> None:
         try:
@@ -89,8 +90,12 @@ class Browser:
         return message
 
     def open(self, page: Path, *, width: int = 1280, dark: bool = False) -> Tab:
-        """A new tab with the page loaded."""
+        """A new tab with the page loaded; of earlier ones the last three stay open."""
         target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
+        self._targets.append(target)
+        for old in self._targets[:-4]:
+            self.call("Target.closeTarget", {"targetId": old})
+        del self._targets[:-4]
         session = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         tab = Tab(self, session)
         for domain in ("Page", "Runtime", "Log", "Network"):

@@ -19,7 +19,6 @@ from layton_batch.states import BatchOutcome, Lifecycle
 from tests.support.fabricated_judges import judges_rows
 
 MODELS = ("alpha-9", "beta-10", "gamma-2")
-JUDGES = ("judge-a", "judge-b")
 ITEMS = 4
 
 Row = Mapping[str, object]

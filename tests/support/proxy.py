@@ -20,7 +20,6 @@ from starlette.routing import compile_path
 from layton_batch.sandbox.server import APIS
 from layton_batch.sandbox.wire.api import ProviderApi
 
-PHASES = ("received", "executed", "answered")
 LOST = "lost"
 HELD = "held"
 _LONGEST_HELD = 60.0

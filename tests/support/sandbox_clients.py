@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.request import Request as Get
 from urllib.request import urlopen
 
 import pytest
@@ -187,11 +186,3 @@ def client(name: str, there: Bench, folder: Path) -> Iterator[Client]:
     key, address = Settings.from_environment(there.sandbox.environment(), folder).access(name)
     with closing(connect(name, Access(key, address))) as provider:
         yield Client(name, there, folder, provider)
-
-
-def fetched(url: str, **headers: str) -> tuple[Mapping[str, str], bytes]:
-    """Headers and content of a page."""
-    with urlopen(
-        Get(url, headers={"Authorization": "Bearer k", "x-goog-api-key": "k", **headers}), timeout=10
-    ) as reply:
-        return reply.headers, reply.read()

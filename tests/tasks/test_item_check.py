@@ -18,7 +18,7 @@ from layton_batch.files.sources import read_rows
 from layton_batch.manifest.item_check import check_items
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
-from layton_batch.tasks import BUILT_IN, load_task
+from layton_batch.tasks import load_task
 from layton_batch.tasks.protocol import TaskOptions
 from tests.support.cli_harness import ROOT, Ending, call
 
@@ -45,12 +45,6 @@ def kinds(ending: Ending) -> list[tuple[str, str]]:
     found = ending.table()["findings"]
     assert isinstance(found, list)
     return [(one["kind"], one["item"]) for one in found]
-
-
-def test_a_file_with_nothing_wrong_ends_with_0_and_says_which_split_its_rows_fit(tmp_path: Path) -> None:
-    ended = checked(tmp_path, [item(number) for number in range(3)])
-    assert ended.code == 0
-    assert (ended.table()["fits"], ended.table()["rows"], kinds(ended)) == ({"llm": 3}, 3, [])
 
 
 @pytest.mark.parametrize(
@@ -144,59 +138,7 @@ def test_the_bundled_items_are_clean_and_their_task_is_found_without_a_name(name
     assert ended.table()["task"] == name
 
 
-def test_what_no_task_takes_or_is_no_file_is_said_in_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"a": 1}\n', encoding="utf-8")
-    for words in ([str(path)], [str(tmp_path / "none.jsonl")]):
-        ended = call("check", *words)
-        assert (ended.code, ended.err.count("\n")) == (2, 1)
-
-
 # ---- CSV and numbers -------------------------------------------------------------------------------------------------
-
-
-def as_csv(source: Path, path: Path) -> Path:
-    """The same rows as a spreadsheet would write them."""
-    rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
-    with path.open("w", encoding="utf-8-sig", newline="") as handle:
-        writer = csv.DictWriter(handle, list(dict.fromkeys(name for row in rows for name in row)))
-        writer.writeheader()
-        for row in rows:
-            cells = {name: json.dumps(v) if isinstance(v, list | dict) else v for name, v in row.items()}
-            writer.writerow(cells)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("name", "split", "file"),
-    [
-        ("layton", "llm", "layton/riddles_llm"),
-        ("layton", "vlm", "layton/riddles_vlm"),
-        ("mcq_idk", "demo", "mcq_idk/demo"),
-        ("zebralogic", "llm", "zebralogic/puzzles"),
-        ("rome", "llm", "rome/questions_llm"),
-        ("qa", "llm", "qa/questions"),
-    ],
-)
-def test_the_bundled_items_are_the_same_from_csv(tmp_path: Path, name: str, split: str, file: str) -> None:
-    settings = Settings.from_process()
-    source = DATA / f"{file}.jsonl"
-    task = load_task(name, TaskOptions(split))
-    first, second = (
-        task.items(read_rows(str(path), tmp_path, settings))
-        for path in (source, as_csv(source, tmp_path / "items.csv"))
-    )
-    assert first == second
-
-
-@pytest.mark.parametrize("name", list(BUILT_IN))
-def test_an_id_may_be_a_number(name: str) -> None:
-    file = {"layton": "riddles_llm", "mcq_idk": "demo", "zebralogic": "puzzles", "rome": "questions_llm",
-            "qa": "questions"}[name]  # fmt: skip
-    row = json.loads((DATA / name / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    column = "question_id" if name == "rome" else "id"
-    (found,) = load_task(name, TaskOptions("demo" if name == "mcq_idk" else "llm")).items([row | {column: 7}])
-    assert found.id == "7"
 
 
 @pytest.mark.parametrize(
@@ -219,14 +161,6 @@ def test_what_is_wrong_with_a_csv_file_is_said_with_its_line(tmp_path: Path, tex
     ended = call("check", path)
     assert ended.code == 2
     assert words in ended.err
-
-
-def test_cells_over_several_lines_keep_their_breaks_and_the_lines_are_right(tmp_path: Path) -> None:
-    path = tmp_path / "items.csv"
-    path.write_text('id,description\r\n007,"one\ntwo, ""three"""\r\n\r\n8,x\r\n', encoding="utf-8")
-    rows = read_rows(str(path), tmp_path, Settings.from_process())
-    assert list(rows) == [{"id": "007", "description": 'one\ntwo, "three"'}, {"id": "8", "description": "x"}]
-    assert [location.line for location in rows.locations] == [2, 5]
 
 
 # ---- as spreadsheet programs write them ------------------------------------------------------------------------------

@@ -48,13 +48,6 @@ def text(prompt: Prompt) -> str:
 # ---- items ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_published_columns_become_an_item() -> None:
-    found = item()
-    assert (found.id, found.split, found.category, found.question) == ("001", "llm", "Write Answer", "How many?\n")
-    assert found.hints == ("H-one", "H-two", None, "H-special")
-    assert (found.answer, found.justification, found.solution) == ("7", "Count them.", "It is seven.")
-
-
 @pytest.mark.parametrize("nothing", [None, "", " \n"])
 def test_a_missing_reference_falls_back_on_the_solution_and_back(nothing: str | None) -> None:
     found = item(answer=nothing, justification=nothing)
@@ -106,21 +99,6 @@ def test_a_participant_sees_question_image_hints_in_this_order_and_no_reference(
     assert len(task("vlm").prompt(item(img=JPEG)).parts) == 2
 
 
-def test_schemas_are_strict_and_ask_for_the_justification_first() -> None:
-    said = Prediction("001", "m", PredictionKind.ANSWERED, "7", "so")
-    asked = (task().prompt(item()), task().judge_prompt(Candidate(item(), said)))
-    fields = []
-    for prompt in asked:
-        assert prompt.response_schema is not None
-        schema = prompt.response_schema.schema
-        properties = schema["properties"]
-        assert isinstance(properties, dict)
-        assert schema["additionalProperties"] is False
-        assert schema["required"] == list(properties)
-        fields.append(list(properties))
-    assert fields == [["justification", "answer"], ["is_answer_correct", "is_justification_correct"]]
-
-
 @pytest.mark.parametrize("changes", [{}, {"img": JPEG}], ids=["text", "picture"])
 def test_a_judges_prompts_about_an_item_differ_from_the_submission_on(changes: dict[str, str]) -> None:
     """Providers cache what prompts begin with: instructions, item and reference, whoever is judged."""
@@ -159,34 +137,14 @@ def test_a_judge_sees_everything_whatever_the_participant_saw() -> None:
     assert prompt.parts[1] == Image("image/jpeg", JPEG)
 
 
-def test_a_reference_that_fell_back_on_the_solution_is_shown_once_and_none_is_said() -> None:
-    said = Prediction("001", "m", PredictionKind.ANSWERED, "7", "so")
-    seen = text(task().judge_prompt(Candidate(item(answer=None, justification=None), said)))
-    assert seen.count("It is seven.") == 1
-    bare = item(answer=None, justification=None, solution=None)
-    assert "No reference is recorded" in text(task().judge_prompt(Candidate(bare, said)))
-
-
-def test_prompt_files_can_be_replaced(tmp_path: Path) -> None:
-    mine = tmp_path / "mine.txt"
-    mine.write_text("Riddle me this:\n{{ question }}{% if has_image %} (see picture){% endif %}", encoding="utf-8")
-    assert text(task(participant_question=mine).prompt(item())).startswith("Riddle me this:\n~~~~\nHow many?\n~~~~")
-
-
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
         ("participant_question", b"no slot", r"must use \{\{ question \}\}"),
-        ("judge_submission", b"{{ answer }}", r"must use \{\{ submission \}\}"),
-        ("participant_question", b"{{ question }} {{ anwser }}", "uses anwser; it may use has_image, question"),
         ("participant_question", b"{{ question }} {{ solution }}", "uses solution"),
         ("participant_question", b"{{ question ", "line 1: "),
         ("participant_question", b"\xff", "is not UTF-8"),
-        (
-            "participant_qestion",
-            b"",
-            "unknown prompt template 'participant_qestion'; did you mean 'participant_question'",
-        ),
+        ("participant_qestion", b"", "did you mean 'participant_question'"),
     ],
 )
 def test_a_prompt_file_that_cannot_work_is_refused_at_once(
@@ -198,22 +156,6 @@ def test_a_prompt_file_that_cannot_work_is_refused_at_once(
         task(**{name: path})
 
 
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        ("{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}{{ question }}", "it calls itself without end"),
-        ("{{ 'x' * 9000000000000000000 }}{{ question }}", "it fills the memory"),
-    ],
-)
-def test_a_prompt_file_that_never_ends_or_fills_the_memory_is_a_sentence(
-    tmp_path: Path, source: str, told: str
-) -> None:
-    path = tmp_path / "mine.txt"
-    path.write_text(source, encoding="utf-8")
-    with pytest.raises(ManifestError, match=f"participant_question .* fails: {told}"):
-        task(participant_question=path).prompt(item())
-
-
 def test_a_prompt_file_cannot_reach_into_the_program(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text("{{ question.__class__.__mro__ }}{{ question }}", encoding="utf-8")
@@ -222,13 +164,6 @@ def test_a_prompt_file_cannot_reach_into_the_program(tmp_path: Path) -> None:
 
 
 # ---- the task itself -----------------------------------------------------------------------------------------------
-
-
-def test_rows_of_the_other_split_are_passed_over() -> None:
-    assert [one.id for one in task("llm").items([row(id="a"), row(id="b", split="vlm"), row(id="c", split=None)])] == [
-        "a",
-        "c",
-    ]
 
 
 def test_odd_data_is_shown_as_it_is() -> None:

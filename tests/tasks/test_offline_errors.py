@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
 from tests.tasks import offline_rows
 from tests.tasks.offline_rows import form
@@ -42,26 +42,3 @@ def test_a_wrong_prediction_is_named_by_its_row_and_column(name: str, wrong: Row
         offline_rows.report(form(name), ITEMS[name], [GOOD[name], wrong])
     assert "prediction 2" in str(caught.value)
     assert column in str(caught.value)
-
-
-@pytest.mark.parametrize(("gold", "options"), [(None, 4), ("E", 4), ("AB", 4), (1, 4), ("A", 1), ("A", 26), ("A", "4")])
-def test_letters_without_a_right_one_or_options_are_refused(gold: JsonValue, options: JsonValue) -> None:
-    row: Row = {"item_id": "x", "response": "A", "n_options": options} | ({} if gold is None else {"gold": gold})
-    with pytest.raises(DataError, match="prediction 1"):
-        offline_rows.report(form("mcq_idk"), None, [row])
-
-
-@pytest.mark.parametrize(("name", "wrong"), [
-    ("zebralogic", [{"id": "a"}]), ("zebralogic", [{"id": "a", "solution": None}]),
-    ("zebralogic", [{"id": True, "solution": SOLUTION}]), ("zebralogic", ITEMS["zebralogic"] * 2),
-    ("rome", [ROME, ROME]), ("mcq_idk", [{"id": "a", "gold": "A"}, {"id": "a", "gold": "B"}]),
-])  # fmt: skip
-def test_wrong_items_are_named(name: str, wrong: list[Row]) -> None:
-    with pytest.raises(DataError, match=r"item|annotation"):
-        offline_rows.report(form(name), wrong, [GOOD[name]])
-
-
-@pytest.mark.parametrize("name", ITEMS)
-def test_an_unknown_protocol_is_named(name: str) -> None:
-    with pytest.raises(ManifestError, match="protocol 'x'"):
-        form(name, "x")

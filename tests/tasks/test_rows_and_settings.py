@@ -101,12 +101,6 @@ def test_what_is_no_picture_is_refused_with_the_items_column(name: str, picture:
         pictured(name, picture)
 
 
-def test_a_split_of_pictures_needs_their_column() -> None:
-    for name in ("layton", "rome"):
-        with pytest.raises(DataError, match="column 'img' is missing"):
-            load_task(name, TaskOptions("vlm")).items([good(name) | {"split": "vlm"}])
-
-
 # ---- settings --------------------------------------------------------------------------------------------------------
 
 UNFIT: list[tuple[str, TaskOptions, dict[str, JsonValue], str]] = [

@@ -46,15 +46,6 @@ def test_the_report_has_the_promised_form_and_the_predictions_order() -> None:
     }
 
 
-def test_gold_comes_from_the_items_where_they_are_given() -> None:
-    items: list[Row] = [
-        {"id": "a", "gold": "B", "options": ["x", "y", "z"]},
-        {"item_id": 2, "gold": "A", "n_options": 2.0},
-    ]
-    rows = graded(items, [said("2", "Answer: C"), said("a", "Answer: B", gold="A")])
-    assert [(row["item_id"], row["tag"]) for row in rows] == [("2", "abstained"), ("a", None)]
-
-
 LISTED: Row = {"id": "q", "question": "?", "Options": '["w", "x", "y", "z"]', "answer": "y"}
 GPQA: Row = {"id": "q", "question": "?", "Correct Answer": "y", "Incorrect Answer 1": "w", "Incorrect Answer 2": "x"}
 
@@ -108,20 +99,6 @@ def test_of_several_replies_to_an_item_the_best_counts() -> None:
     ]
 
 
-def test_the_protocol_decides_who_wins_prose_or_the_requested_form() -> None:
-    rows = [said("a", "A company did it.\n###D###", gold="D")]
-    assert [graded(None, rows, name)[0]["letter"] for name in (ORIGINAL, CORRECTED)] == ["A", "D"]
-
-
-def test_how_letters_were_read_is_noted() -> None:
-    form = offline_rows.form("mcq_idk")
-    frame = offline_rows.graded(form, [LISTED], [said("q", "Answer: A"), said("q", "hm")])
-    order, unread = form.notes(frame)
-    assert "in the order of the options in the file of items" in order
-    assert "1 reply counts as wrong because no letter can be read (q)" in unread
-    assert form.notes(offline_rows.graded(form, [LISTED], [said("q", "Answer: A", gold="A")])) == []
-
-
 @pytest.mark.parametrize(("protocol", "right"), [("corrected", 1), ("original", 2)])
 def test_a_refusal_answers_nothing_in_the_corrected_protocol_alone(protocol: str, right: int) -> None:
     rows = [
@@ -129,9 +106,3 @@ def test_a_refusal_answers_nothing_in_the_corrected_protocol_alone(protocol: str
         for i, reason in enumerate(("stop", "refusal"))
     ]
     assert sum(row["trad_score"] for row in graded(None, rows, protocol)) == right
-
-
-def test_one_prediction_has_no_standard_error_and_none_has_no_metrics() -> None:
-    one = report(None, [said("a", "Answer: A", gold="A")])
-    assert one["metrics"]["trad_score"] == {"mean": 1.0, "se": None}
-    assert report(None, []) == {"metrics": {}, "n": 0, "rows": []}

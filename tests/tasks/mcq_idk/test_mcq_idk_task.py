@@ -9,8 +9,8 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.records import Item, JsonValue, Response
-from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
-from layton_batch.tasks.mcq_idk.task import CORRECTED, ORIGINAL, ORIGINAL_V2, McqIdkTask, McqSettings
+from layton_batch.states import FinishReason, RequestOutcome
+from layton_batch.tasks.mcq_idk.task import CORRECTED, ORIGINAL, McqIdkTask, McqSettings
 from layton_batch.tasks.protocol import TaskOptions
 
 Row = dict[str, JsonValue]
@@ -61,14 +61,6 @@ def test_a_row_becomes_an_item_whose_payload_keeps_what_was_shown() -> None:
     assert one.payload["idk_letter"] == "E"
     assert [["argon", "helium", "neon", "xenon"][int(str(i))] for i in one.payload["order"]] == shown(one)  # type: ignore[union-attr]
     assert json.loads(json.dumps(dict(one.payload))) == one.payload
-
-
-def test_the_order_follows_the_seed_and_the_item_not_its_neighbours() -> None:
-    rows = [row(id=f"q{i}") for i in range(20)]
-    together = [shown(one) for one in task().items(rows)]
-    assert together == [shown(task().items([one])[0]) for one in rows]
-    assert together != [shown(one) for one in task(seed=1).items(rows)]
-    assert len({tuple(order) for order in together}) > 5
 
 
 @pytest.mark.parametrize("answer", ["neon", "C", 2])
@@ -177,22 +169,6 @@ def test_the_originals_prompt_is_the_published_one_byte_for_byte() -> None:
     assert (prompt.system, prompt.response_schema) == ("", None)
 
 
-def test_the_corrected_prompt_says_the_same_with_a_blank_line_after_the_instruction() -> None:
-    (text,) = task().prompt(item()).parts
-    (original,) = task(ORIGINAL).prompt(item()).parts
-    assert isinstance(text, str)
-    assert isinstance(original, str)
-    assert text.startswith(INSTRUCTION + "\n\nAnswer the following")
-    assert "".join(text.split()) == "".join(original.split())
-
-
-def test_a_manifest_can_put_its_own_words_in_place(tmp_path: Path) -> None:
-    path = tmp_path / "mine.txt"
-    path.write_text("{{ question }}\n{{ options }}\nEnd with ###C###, or ###{{ idk_letter }}### if unsure.")
-    (text,) = task(corrected=path).prompt(item()).parts
-    assert str(text).endswith("End with ###C###, or ###E### if unsure.")
-
-
 # ---- replies -------------------------------------------------------------------------------------------------------
 
 GOLD, REST = str(item().payload["gold"]), [letter for letter in "ABCD" if letter != item().payload["gold"]]
@@ -232,30 +208,3 @@ def test_the_original_scores_whatever_text_there_is() -> None:
     for changes in ({"refusal": "No."}, {"finish_reason": FinishReason.LENGTH}, {}):
         said = task(ORIGINAL).parse(one, "m", reply(f"The answer is {one.payload['gold']}.", **changes))
         assert task(ORIGINAL).grade(one, said).marks["trad_score"] == 1
-
-
-def test_of_two_equal_options_either_is_right_but_in_the_original_only_the_first() -> None:
-    one = item(options=["x", "y", "y", "z"], answer=1)
-    twins = [letter for letter, option in zip("ABCD", shown(one), strict=True) if option == "y"]
-    for protocol, wanted in ((CORRECTED, [1, 1]), (ORIGINAL, [1, 0])):
-        rules = task(protocol)
-        said = [rules.parse(one, "m", reply(f"Answer: {letter}")) for letter in twins]
-        assert [rules.grade(one, prediction).marks["trad_score"] for prediction in said] == wanted
-
-
-# ---- the task ------------------------------------------------------------------------------------------------------
-
-
-def test_the_present_prompts_are_read_and_scored_as_published() -> None:
-    two = task(ORIGINAL_V2)
-    (asked,) = two.items([row()])
-    gold = str(asked.payload["gold"])
-    for text, kind in ((f"Final Answer: ###{gold}###", PredictionKind.ANSWERED), ("###E###", PredictionKind.ABSTAINED)):
-        prediction = two.parse(asked, "m", reply(text))
-        assert prediction.kind is kind
-        assert two.grade(asked, prediction).marks == task(ORIGINAL).grade(asked, prediction).marks
-
-
-def test_a_question_is_shown_as_it_is_even_if_it_looks_like_a_template() -> None:
-    (text,) = task().prompt(item(question="{{ 7 * 7 }} {% raw %}\nAnswer: B")).parts
-    assert "{{ 7 * 7 }} {% raw %}\nAnswer: B" in str(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.tasks.offline import RowsFile, json_text
+from layton_batch.tasks.offline import json_text
 from layton_batch.tasks.rome.files import read_predictions
 from layton_batch.tasks.rome.published import PROTOCOLS
 from tests.tasks.rome.grading import graded
@@ -54,14 +53,6 @@ def test_scores_are_summed_by_the_questions_field_in_the_order_first_seen(protoc
     )
 
 
-def test_a_bucket_called_like_a_total_replaces_it_only_as_published() -> None:
-    questions = [{**QUESTIONS[0], "task": "accuracy"}]
-    answers = [{"question_id": "a", "answer": "3"}]
-    assert graded(questions, answers, "original").scores["accuracy"] == [1, 1, 1.0, {"accuracy": [1, 1, 1.0]}]
-    assert graded(questions, answers).scores["accuracy"] == 100.0
-    assert "accuracy (task)" in graded(questions, answers).scores
-
-
 @both_protocols
 def test_graded_rows_keep_the_predictions_order_and_gain_the_questions_fields(protocol: str) -> None:
     rows = graded(QUESTIONS, ANSWERS, protocol).rows
@@ -84,12 +75,6 @@ def test_a_row_that_cannot_be_graded_gets_zero_and_an_error_and_the_others_count
     assert [row["correct"] for row in report.rows[3:]] == [0, 0, 0]
     assert all(row["error"] for row in report.rows[3:])
     assert not any("error" in row for row in report.rows[:3])
-
-
-@both_protocols
-def test_unanswered_questions_do_not_count_and_repeated_ones_do(protocol: str) -> None:
-    report = graded(QUESTIONS, [ANSWERS[1], ANSWERS[1]], protocol)
-    assert report.scores["final_score"] == [2, 2]
 
 
 # ---- files ---------------------------------------------------------------------------------------------------------
@@ -137,33 +122,3 @@ def test_tables_keep_a_null_for_every_other_evaluators_argument(tmp_path: Path) 
 def test_what_is_no_file_of_rows_is_refused_with_its_place(text: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=told):
         list(read_predictions(written(tmp_path, text)))
-
-
-def test_files_that_are_missing_or_of_another_kind_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot read"):
-        list(read_predictions(tmp_path / "nothing.json"))
-    (tmp_path / "bytes.json").write_bytes(b"[\xff]")
-    with pytest.raises(DataError, match="not UTF-8"):
-        list(read_predictions(tmp_path / "bytes.json"))
-    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(DataError, match="not a readable Parquet file"):
-        list(read_predictions(tmp_path / "broken.parquet"))
-    with pytest.raises(DataError, match="annotation 1: question_id must be a text or a number"):
-        graded(read_predictions(written(tmp_path, '[{"question": "?"}]')), ANSWERS)
-
-
-def test_rows_written_one_at_a_time_are_the_list_written_at_once() -> None:
-    for rows in ([], ANSWERS[:1], [*ANSWERS, {"a": [], "b": {}, "c": "ü\u2028\n", "d": None, "e": 1.0}]):
-        handle = io.StringIO()
-        file = RowsFile(handle)
-        for row in rows:
-            file.add(row)
-        file.close()
-        assert handle.getvalue() == json.dumps(rows, ensure_ascii=False, indent=2)
-
-
-def test_predictions_may_carry_the_gold() -> None:
-    row = {**QUESTIONS[0], "answer": "3"}
-    report = graded(None, [row])
-    assert report.scores["accuracy"] == 100.0
-    assert report.rows[0]["raw_answer"] == "3"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,17 +39,6 @@ def test_an_integer_is_right_in_every_format_and_its_neighbour_is_not(value: int
     reply = label.format(form.format(value))
     assert score("number", reply, value_to_match=value) == 1
     assert score("number", reply, value_to_match=value + 1) == 0
-
-
-@given(st.floats(1e-6, 1e9), st.sampled_from(["{:.6f}", "{:.6e}", "{:,.6f}"]), st.booleans(), LABELS)
-def test_a_float_is_right_in_every_format_and_one_a_fifth_off_is_not(
-    value: float, form: str, negative: bool, label: str
-) -> None:
-    gold = float(form.replace(",", "").format(-value if negative else value))
-    reply = label.format(form.format(gold))
-    if gold:
-        assert score("number", reply, value_to_match=gold) == 1
-        assert score("number", reply, value_to_match=gold * 1.2) == 0
 
 
 @given(
@@ -114,19 +101,3 @@ def test_no_reply_raises(protocol: str, evaluator: str, reply: str) -> None:
     assert mark.error is None
     assert mark.score in (0, 0.5, 1)
     judgement(reply)
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("evaluator", list(ARGUMENTS))
-@given(
-    value=st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-        max_leaves=6,
-    )
-)
-def test_no_annotation_raises(protocol: str, evaluator: str, value: object) -> None:
-    for name in ARGUMENTS[evaluator]:
-        arguments = {**ARGUMENTS[evaluator], name: value}
-        mark = grade_answer(evaluator, arguments, "answer 1", protocol)  # type: ignore[arg-type]
-        assert json.dumps(mark.score)

@@ -3,17 +3,14 @@ a sane grader wherever there is a verdict, and the published example comes out b
 
 from __future__ import annotations
 
-import io
 import json
 
 import pytest
 
-from layton_batch.tasks.offline import RowsFile, json_text
+from layton_batch.tasks.offline import json_text
 from layton_batch.tasks.rome import published
 from layton_batch.tasks.rome.files import read_predictions
 from tests.support.paths import SHARED_DATA
-from tests.tasks import offline_rows
-from tests.tasks.offline_rows import form
 from tests.tasks.rome.grading import grade_answer, graded
 
 REAL = SHARED_DATA / "rome"
@@ -120,19 +117,6 @@ def test_the_example_is_reproduced_byte_for_byte() -> None:
     )
     assert json_text(report.scores).encode() == (EXAMPLE / "scores.json").read_bytes()
     assert json_text(report.rows).encode() == (EXAMPLE / "updated_predictions.json").read_bytes()
-
-
-def test_graded_rows_written_one_at_a_time_give_the_same_bytes() -> None:
-    handle = io.StringIO()
-    rows = RowsFile(handle)
-    offline_rows.graded(
-        form("rome", "original"),
-        read_predictions(EXAMPLE / "annotation.json"),
-        read_predictions(EXAMPLE / "predictions.json"),
-        rows,
-    )
-    rows.close()
-    assert handle.getvalue().encode() == (EXAMPLE / "updated_predictions.json").read_bytes()
 
 
 def test_the_judges_replies_are_read_as_published() -> None:

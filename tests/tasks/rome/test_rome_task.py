@@ -54,38 +54,13 @@ def text_of(parts: tuple[str | Image, ...]) -> str:
 # ---- settings and rows ---------------------------------------------------------------------------------------------
 
 
-def test_a_row_becomes_an_item_with_its_rule_in_the_payload() -> None:
-    found = item(question_id=7)
-    assert (found.id, found.split, found.category, found.question, found.answer) == (
-        "7",
-        "llm",
-        "recognition",
-        "How many?",
-        "3",
-    )
-    assert found.payload == {"evaluator": "number_matching", "evaluator_kwargs": {"value_to_match": 3}}
-
-
 def test_rows_with_a_picture_are_vision_and_the_others_text() -> None:
     rows = [ROW, {**CHOICE, "img": GIF}, {**CHOICE, "question_id": "q3", "split": "llm", "img_path": "x.jpg"}]
     assert [found.id for found in task("llm").items(rows)] == ["q1", "q3"]  # type: ignore[arg-type]
     assert [found.id for found in task("vlm").items(rows)] == ["q2"]  # type: ignore[arg-type]
 
 
-def test_arguments_may_be_json_text_and_nulls_of_other_evaluators_are_dropped() -> None:
-    assert item(evaluator_kwargs='{"value_to_match": 3}').payload["evaluator_kwargs"] == {"value_to_match": 3}
-    kwargs = {"value_to_match": 3, "label": None}
-    assert item(evaluator_kwargs=kwargs).payload["evaluator_kwargs"] == {"value_to_match": 3}
-
-
 # ---- pictures ------------------------------------------------------------------------------------------------------
-
-
-def test_pictures_may_be_files_below_the_named_folder(tmp_path: Path) -> None:
-    (tmp_path / "geo").mkdir()
-    (tmp_path / "geo" / "1.gif").write_bytes(base64.b64decode(GIF))
-    found = task("vlm", pictures=str(tmp_path)).items([{**ROW, "img_path": ["geo/1.gif", "geo/1.gif"]}])  # type: ignore[list-item]
-    assert found[0].images == (Image("image/gif", GIF),) * 2
 
 
 def test_pictures_are_looked_for_beside_the_file_that_names_them(tmp_path: Path) -> None:
@@ -137,26 +112,6 @@ def test_a_picture_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 # ---- prompts -------------------------------------------------------------------------------------------------------
 
 
-def test_the_prompt_shows_the_question_fenced_and_asks_for_the_evaluators_form() -> None:
-    prompt = task().prompt(item())
-    assert "~~~~\nHow many?\n~~~~" in text_of(prompt.parts)
-    assert "Final Answer: 42" in text_of(prompt.parts)
-    assert "Final Answer: A, C" in text_of(task().prompt(task().items([CHOICE])[0]).parts)  # type: ignore[list-item]
-    assert prompt.response_schema is None
-
-
-def test_pictures_are_named_where_there_are_several() -> None:
-    one = task("vlm").prompt(item("vlm", img=GIF))
-    assert [isinstance(part, Image) for part in one.parts] == [False, True, False]
-    two = task("vlm").prompt(item("vlm", question="Is <image 2> older than <image 1>?", img=[GIF, GIF]))
-    assert [part if isinstance(part, Image) else part[-10:] for part in two.parts][:4] == [
-        "<image 1>:",
-        Image("image/gif", GIF),
-        "<image 2>:",
-        Image("image/gif", GIF),
-    ]
-
-
 def test_the_original_puts_pictures_where_they_are_named_and_has_no_system_text() -> None:
     original = task("vlm", "original")
     first, second = GIF, base64.b64encode(b"GIF89a-two").decode()
@@ -191,28 +146,6 @@ def test_every_reply_has_a_kind_and_every_failure_one_tag(
     grade = task().grade(item(), prediction)
     assert (prediction.kind, grade.tag) == (kind, tag)
     assert grade.marks == {"accuracy": float(tag is None)}
-
-
-def test_a_coarse_location_and_an_item_without_a_rule_are_tagged() -> None:
-    kwargs = {"location_fine_grained": ["Oslo"], "location_coarse_grained": ["Norway"]}
-    place = item(evaluator="location_matching", evaluator_kwargs=kwargs)
-    grade = task().grade(place, task().parse(place, "m", reply("Norway")))
-    assert (grade.marks, grade.tag) == ({"accuracy": 0.5}, "coarse_location")
-    odd = item(evaluator_kwargs={"value_to_match": "x"})
-    grade = task().grade(odd, task().parse(odd, "m", reply("3")))
-    assert (grade.marks, grade.tag, grade.note) == (
-        {"accuracy": 0.0},
-        "ungradable",
-        "value_to_match must be a finite number",
-    )
-
-
-def test_the_original_grades_whatever_text_there_is() -> None:
-    original = task(protocol="original")
-    prediction = original.parse(item(), "m", reply("no more than 3", FinishReason.LENGTH))
-    assert (prediction.kind, prediction.answer) == (PredictionKind.ANSWERED, "no more than 3")
-    assert prediction.note == "truncated"
-    assert original.grade(item(), prediction).marks == {"accuracy": 1.0}
 
 
 # ---- the judge -----------------------------------------------------------------------------------------------------
@@ -260,13 +193,6 @@ def test_an_original_verdict_is_the_first_number_of_the_last_paragraph() -> None
         assert original.parse_verdict("q1", "m", "j", reply(text)).is_answer_correct is verdict
     gone = Response("c", RequestOutcome.ERRORED, error_message="500")
     assert original.parse_verdict("q1", "m", "j", gone).is_answer_correct is None
-
-
-@pytest.mark.parametrize("finish", [FinishReason.LENGTH, FinishReason.REFUSAL])
-def test_a_cut_or_refused_verdict_is_none(finish: FinishReason) -> None:
-    found = judged_task().parse_verdict("q1", "m", "j", reply('{"is_answer_correct": true', finish))
-    assert found.is_answer_correct is None
-    assert found.note
 
 
 def test_rows_from_elsewhere_name_no_files_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import random
-import re
 
 import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic.agi_evals import ORIGINAL, _fenced
 from layton_batch.tasks.zebralogic.grids import INFRASTRUCTURE, Tag, gold_from, infrastructure_tag
 from layton_batch.tasks.zebralogic.task import PROTOCOLS
 
-from .grids import GOLD, GRID, SOLUTION, WRONG, grade, outcome, reply
+from .grids import GRID, WRONG, grade, outcome, reply
 
 all_protocols = pytest.mark.parametrize("protocol", list(PROTOCOLS))
 
@@ -72,11 +69,6 @@ def test_original_values_are_compared_as_python_writes_them(value: JsonValue, ri
     assert found == (("none", 6) if right else ("wrong_answer", 5))
 
 
-def test_original_a_gold_value_none_is_what_null_becomes() -> None:
-    gold = gold_from({"header": ["House", "Pet"], "rows": [["1", "None"]]}, "x")
-    assert ORIGINAL.grade('{"House 1": {"Pet": null}}', gold).tag is Tag.NONE
-
-
 def test_original_keys_that_become_one_count_last_and_rows_that_are_none_do_not_count() -> None:
     twice = {"House 1": {"Name": "x"}, "HOUSE   1": GRID["House 1"], **{k: GRID[k] for k in ("House 2", "House 3")}}
     assert outcome("original", json.dumps(twice)) == ("none", 6)
@@ -84,25 +76,9 @@ def test_original_keys_that_become_one_count_last_and_rows_that_are_none_do_not_
     assert outcome("original", json.dumps({**GRID, "House 2": None})) == ("wrong_answer", 4)
 
 
-def test_original_names_at_most_twenty_wrong_cells() -> None:
-    header = ["House", *"abcdef"]
-    gold = gold_from({"header": header, "rows": [[str(house), *"uvwxyz"] for house in range(1, 7)]}, "x")
-    assert len(ORIGINAL.grade('{"House 1": {}}', gold).wrong_cells) == 20
-    assert len(PROTOCOLS["corrected"].grade('{"House 1": {}}', gold).wrong_cells) == 36
-
-
 @pytest.mark.parametrize("text", ['{"reasoning": "a\nb", "solution": {}}', '{"a": 1,}', "{'a': 1}", '{"a": 01}'])
 def test_original_json_is_strict(text: str) -> None:
     assert outcome("original", text.replace("{}", json.dumps(GRID))) == ("no_answer", None)
-
-
-def test_original_fences_are_those_of_its_pattern() -> None:
-    pattern = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
-    draw = random.Random(5)
-    pieces = ["```", "``", "`", "json", "\n", " ", "\t", "\x1c", "x", "```json\n", "{}"]
-    for _ in range(20_000):
-        text = "".join(draw.choices(pieces, k=draw.randint(0, 14)))
-        assert list(_fenced(text)) == pattern.findall(text), text
 
 
 # ---- zeroeval ------------------------------------------------------------------------------------------------------
@@ -188,11 +164,6 @@ def test_corrected_repairs_nothing_and_reads_no_thought(text: str) -> None:
     assert (found.tag, found.cells_correct, found.cells_total) == (Tag.NO_ANSWER, 0, 6)
 
 
-def test_corrected_a_row_with_its_own_house_number_is_not_a_grid() -> None:
-    row = json.dumps({"House": "1", "Name": "Alice", "Drink": "milk"})
-    assert outcome("corrected", f'{{"solution": {{"House 1": {row}, "House 2": {{"House"') == ("no_answer", 0)
-
-
 def test_corrected_counts_houses_from_1_whatever_the_right_grid_calls_them() -> None:
     gold = gold_from({"header": ["House", "Name"], "rows": [["A", "Alice"], ["B", "Bob"]]}, "x")
     text = reply({"House 1": {"Name": "Alice"}, "House 2": {"Name": "Bob"}})
@@ -228,8 +199,3 @@ def test_who_is_to_blame_for_an_exception_goes_by_its_name() -> None:
 def test_a_solution_that_is_none_says_why(solution: JsonValue, reason: str) -> None:
     with pytest.raises(DataError, match=f"^item 'x': .*{reason}"):
         gold_from(solution, "item 'x'")
-
-
-def test_a_solution_is_the_same_as_json_text() -> None:
-    assert gold_from(json.dumps(SOLUTION), "x") == GOLD
-    assert GOLD.size == "3*2"
