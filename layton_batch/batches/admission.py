@@ -36,28 +36,28 @@ def custom_id_problem(custom_id: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class BatchWait:
     """Reason why a planned batch is not sent now. ``until``: when it can be (epoch seconds); None: not known."""
 
     reason: str
     until: float | None = None
 
 
-def provider_hold(batch: Batch, load: ProviderLoad, limits: Limits) -> Hold | None:
+def provider_wait(batch: Batch, load: ProviderLoad, limits: Limits) -> BatchWait | None:
     """Hold the batch back if a limit of its provider would be exceeded by it, in addition to ``load``."""
     name, at_once, hourly = batch.provider, limits.max_concurrent_batches, limits.max_creates_per_hour
     if at_once is not None and load.running >= at_once:
-        return Hold(f"{name} runs {at_once} batches at once")
+        return BatchWait(f"{name} runs {at_once} batches at once")
     if hourly is not None and load.creates >= hourly:
         free = (load.oldest_create or 0.0) + HOUR
-        return Hold(f"{name} takes {hourly} batches an hour; the next one from {utc(free):%H:%M} UTC", free)
+        return BatchWait(f"{name} takes {hourly} batches an hour; the next one from {utc(free):%H:%M} UTC", free)
     queued, most = load.queued_bytes.get(batch.model, 0), limits.max_enqueued_tokens
     if most is None or queued == 0 or (queued + batch.size_bytes) // BYTES_PER_TOKEN <= most:
         return None  # a batch that alone is over the limit goes when nothing else is queued: the provider then says it
-    return Hold(f"about {queued // BYTES_PER_TOKEN} of {most} tokens that {name} queues are taken")
+    return BatchWait(f"about {queued // BYTES_PER_TOKEN} of {most} tokens that {name} queues are taken")
 
 
-def outage_hold(batch: Batch, load: ProviderLoad, now: float, pacing: Pacing) -> Hold | None:
+def outage_wait(batch: Batch, load: ProviderLoad, now: float, pacing: Pacing) -> BatchWait | None:
     """Hold the batch back after unclear creates at its provider: each may have been billed. Nothing is sent for 1, 2,
     4 … 30 minutes, then one batch, and the others wait for what becomes of it."""
     unclear = load.unclear
@@ -66,22 +66,24 @@ def outage_hold(batch: Batch, load: ProviderLoad, now: float, pacing: Pacing) ->
     words = machine.answer_words(unclear.status)
     reason = f"{batch.provider}: creates {words} since {utc(unclear.since):%H:%M} UTC"
     if load.sending:
-        return Hold(f"{reason}; another batch is tried first")
+        return BatchWait(f"{reason}; another batch is tried first")
     pause = pacing.first_outage * 2.0 ** min(max(unclear.number - 1, 0), 16)
     until = unclear.last + min(pause, pacing.longest_outage)
     if batch.facts.given_up_creates >= QUICK_REPEATS:
         until = max(until, (batch.submitting_at or 0.0) + pacing.closing)
-    return None if is_due(until, now) else Hold(f"{reason}; next try {utc(until):%H:%M} UTC", until)
+    return None if is_due(until, now) else BatchWait(f"{reason}; next try {utc(until):%H:%M} UTC", until)
 
 
-def budget_hold(batch: Batch, committed: Decimal, budget: Decimal) -> Hold | None:
+def budget_wait(batch: Batch, committed: Decimal, budget: Decimal) -> BatchWait | None:
     """Hold the batch back if the budget does not allow it in addition to what is committed, in USD."""
     if batch.max_cost is None:
-        return Hold(f"{batch.provider} {batch.model} has no known price: give one in [[prices]], or drop the budget")
+        return BatchWait(
+            f"{batch.provider} {batch.model} has no known price: give one in [[prices]], or drop the budget"
+        )
     if committed + batch.max_cost <= budget:
         return None
     needed = f"batch {batch.id} needs {money(batch.max_cost)} set aside"
-    return Hold(f"{needed}; {money(committed)} of the budget of ${budget} is spent or set aside")
+    return BatchWait(f"{needed}; {money(committed)} of the budget of ${budget} is spent or set aside")
 
 
 # ---- the batches that are sent -------------------------------------------------------------------------------------
@@ -110,12 +112,12 @@ def _affordable(run: Run, due: Sequence[Batch], planned: Sequence[Batch], sendin
         run.store.set_stopped(None, now)
         return list(due)
     committed = run.store.money().committed + sum((batch.max_cost or Decimal(0) for batch in sending), Decimal(0))
-    holds = [budget_hold(batch, committed, budget) for batch in planned if not batch.needs_person]
-    stops = bool(holds) and all(holds) and not sending and not run.store.batches(_MAY_RELEASE)
-    run.store.set_stopped(holds[0].reason if stops and holds[0] else None, now)
+    waits = [budget_wait(batch, committed, budget) for batch in planned if not batch.needs_person]
+    stops = bool(waits) and all(waits) and not sending and not run.store.batches(_MAY_RELEASE)
+    run.store.set_stopped(waits[0].reason if stops and waits[0] else None, now)
     allowed = []
     for batch in due:
-        if not _is_held(run, batch, budget_hold(batch, committed, budget), now):
+        if not _is_held(run, batch, budget_wait(batch, committed, budget), now):
             committed += batch.max_cost or Decimal(0)
             allowed.append(batch)
     return allowed
@@ -132,15 +134,15 @@ def _within_limits(run: Run, planned: Sequence[Batch], sending: Sequence[Batch])
             for sent in (sent for sent in sending if sent.provider == batch.provider):
                 loads[batch.provider] = loads[batch.provider].plus(sent, now)
         load, limits = loads[batch.provider], run.providers.dialect(batch.provider).limits
-        hold = outage_hold(batch, load, now, run.pacing) or provider_hold(batch, load, limits)
-        if not _is_held(run, batch, hold, now):
+        wait = outage_wait(batch, load, now, run.pacing) or provider_wait(batch, load, limits)
+        if not _is_held(run, batch, wait, now):
             loads[batch.provider] = load.plus(batch, now)
             allowed.append(batch)
     return allowed
 
 
-def _is_held(run: Run, batch: Batch, hold: Hold | None, now: float) -> bool:
+def _is_held(run: Run, batch: Batch, wait: BatchWait | None, now: float) -> bool:
     """Record why the batch is held back, if it is."""
-    if hold is not None:
-        run.store.apply(batch, machine.held_back(batch, hold.reason, hold.until), now)
-    return hold is not None
+    if wait is not None:
+        run.store.apply(batch, machine.held_back(batch, wait.reason, wait.until), now)
+    return wait is not None

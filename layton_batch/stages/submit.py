@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from layton_batch.batches import machine
-from layton_batch.batches.admission import admitted, outage_hold
+from layton_batch.batches.admission import admitted, outage_wait
 from layton_batch.batches.batch_file import check_file
 from layton_batch.batches.cancel import stop_rest
 from layton_batch.batches.decisions import at, carry_out, step_each
@@ -128,8 +128,8 @@ def _is_as_planned(run: Run, batch: Batch) -> bool:
 def _list_and_create(run: Run, tick: Tick, provider: Provider, batch: Batch, input_ref: str | None) -> bool:
     """Read the provider's list, state the intent, and send the one paid call: one batch of a provider at a time."""
     begun = run.clock.now()
-    if hold := outage_hold(batch, run.store.load(batch.provider, begun), begun, run.pacing):
-        return carry_out(run, batch, machine.held_back(batch, hold.reason, hold.until))
+    if wait := outage_wait(batch, run.store.load(batch.provider, begun), begun, run.pacing):
+        return carry_out(run, batch, machine.held_back(batch, wait.reason, wait.until))
     try:
         matches = sent_already(run, tick.lists, provider, batch, input_ref)
     except ProviderError as error:

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from layton_batch.batches import machine
-from layton_batch.batches.admission import outage_hold
+from layton_batch.batches.admission import outage_wait
 from layton_batch.batches.machine import FAILED_CALLS, MOST_REPEATS, REFUSED_CALLS, DecisionLimits
 from layton_batch.errors import (
     AmbiguousCallError,
@@ -158,9 +158,9 @@ def test_after_unclear_creates_a_provider_gets_one_create_at_a_time_with_growing
     load: ProviderLoad, given_up: int, due: float | None
 ) -> None:
     before = planned(facts=BatchFacts(given_up_creates=given_up), submitting_at=NOW - 2000.0)
-    hold = outage_hold(before, load, NOW, PACING)
-    assert (hold and hold.until) == (None if due is None else NOW + due)
-    rest = outage_hold(before, load.plus(before, NOW), NOW, PACING)
+    wait = outage_wait(before, load, NOW, PACING)
+    assert (wait and wait.until) == (None if due is None else NOW + due)
+    rest = outage_wait(before, load.plus(before, NOW), NOW, PACING)
     assert (rest is None) is (load.unclear is None)  # another one is tried: the rest is due as before
     assert rest is None or rest.until is None
 
