@@ -135,7 +135,7 @@ def _failed(batch: Batch, error: ProviderError, reason: str, at: DecisionLimits)
 
 def _if_new(batch: Batch, event: str, reason: str) -> tuple[BatchEvent, ...]:
     """Return the event, unless the batch waits for the same reason already."""
-    return () if reason == batch.reason else ((event, reason),)
+    return () if reason in (batch.reason or "") else ((event, reason),)
 
 
 def is_of_account(error: ProviderError) -> bool:
@@ -186,7 +186,7 @@ def for_person(batch: Batch, event: str, reason: str) -> Wait:
     return Wait(replace(batch, reason=reason, needs_person=True), _if_new(batch, event, reason))
 
 
-def beside_a_copy(batch: Batch, unknown: Sequence[MatchingBatch]) -> Wait:
+def after_copies(batch: Batch, unknown: Sequence[MatchingBatch]) -> Wait:
     """The list shows batches with the run's mark that the database does not know. The workspace is an older copy of the
     one that sent them: the requests of the planned batch may have been paid for."""
     reason = (
@@ -434,7 +434,7 @@ def _made_after_all(batch: Batch, batch_ids: tuple[str, ...], bound: Decimal) ->
         _with(batch, extra_batches=extra, closed_creates=batch.facts.given_up_creates - max(unknown, extra)),
         creates_usd=batch.creates_usd + max(extra - unknown, 0) * bound,
     )  # fmt: skip
-    detail = f"{batch.provider} made {', '.join(batch_ids)} of a create that was given up, and may bill it besides"
+    detail = f"{batch.provider} made {', '.join(batch_ids)} of a create that was given up, and may bill it in addition"
     return Wait(after, (("made_after_all", detail),), extra_ids=batch_ids)
 
 
@@ -467,9 +467,11 @@ def is_to_stop(batch: Batch, reply: Snapshot | ProviderError) -> bool:
 def not_stopped(batch: Batch, error: ProviderError, wait: Wait | None = None) -> Wait:
     """The provider did not confirm that it stops the batch: it is asked again until the batch ends. An event says so
     once. ``wait``: what else is decided about the batch."""
-    wait, reason = wait or Wait(batch), f"{batch.provider} does not stop it: {error}; asked again until it ends"
-    after = replace(wait.after, reason=reason, failures=1, failed_status=error.status)
-    return replace(wait, after=after, events=(*wait.events, *_if_new(batch, "cancel_failed", reason)))
+    wait = wait or Wait(replace(batch, reason=None))
+    problem = f"{batch.provider} does not stop it: {error}; asked again until it ends"
+    reason = problem if wait.after.reason is None else f"{wait.after.reason}; {problem}"
+    after = replace(wait.after, reason=reason, failures=max(wait.after.failures, 1), failed_status=error.status)
+    return replace(wait, after=after, events=(*wait.events, *_if_new(batch, "cancel_failed", problem)))
 
 
 def after_snapshot(

@@ -135,7 +135,7 @@ def _list_and_create(run: Run, tick: Tick, provider: Provider, batch: Batch, inp
     except ProviderError as error:
         return carry_out(run, batch, machine.after_unread_list(batch, error, at(run, batch)), error)
     if copies := [match for match in matches if match.of_a_copy]:
-        return carry_out(run, batch, machine.beside_a_copy(batch, copies))
+        return carry_out(run, batch, machine.after_copies(batch, copies))
     now = at(run, batch)
     try:
         batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)

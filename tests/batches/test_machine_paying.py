@@ -55,7 +55,7 @@ HOUR = 3600.0
     ("event", "kind"),
     [
         (lambda batch: machine.for_person(batch, "file_changed", "its file was changed"), "file_changed"),
-        (lambda batch: machine.beside_a_copy(batch, [OURS]), "sent_by_a_copy"),
+        (lambda batch: machine.after_copies(batch, [OURS]), "sent_by_a_copy"),
     ],
 )
 def test_a_batch_whose_file_was_changed_stays_due_and_says_so_once(event: Event, kind: str) -> None:
