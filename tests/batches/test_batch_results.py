@@ -89,16 +89,6 @@ def test_lines_are_those_between_line_feeds_and_nothing_else(
     assert all(complete for _, complete in lines[:-1])
 
 
-def test_a_download_that_breaks_leaves_no_file(tmp_path: Path) -> None:
-    def broken() -> Iterator[bytes]:
-        yield b"half"
-        raise RuntimeError("the connection is gone")
-
-    with pytest.raises(RuntimeError):
-        batch_results.store(tmp_path, [ResultPart("output", broken())])
-    assert list(tmp_path.iterdir()) == []
-
-
 CONTENT = bytes(range(65, 91)) * 40 + b"\n"
 
 
@@ -135,7 +125,7 @@ def a_byte_at_a_time(start: int) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("resume", [None, no_ranges, nothing_more, a_byte_at_a_time])
-def test_where_there_is_no_going_on_the_break_is_what_is_reported(
+def test_where_there_is_no_going_on_the_break_is_what_is_reported_and_no_file_is_left(
     tmp_path: Path, resume: Callable[[int], Iterator[bytes]] | None
 ) -> None:
     with pytest.raises(TransientProviderError, match="peer closed"):
