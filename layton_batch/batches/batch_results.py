@@ -484,14 +484,13 @@ def assign_outcomes(
             outcomes.anomalies.append(("unknown_custom_id", f"a result names {name[:80]!r}, which was not sent"))
     is_explained = len(sent_ids - replies.by_id.keys()) <= nameless
     for name in sent:
-        reply = replies.by_id.get(name)
-        if reply is None:
+        if name in replies.by_id:
+            reply = replies.by_id[name]
+        elif name in out_of_reach:
             response = _silence(name, batch, message)
-            if name in out_of_reach:
-                response = replace(response, error_class=ErrorClass.OUT_OF_REACH, error_message=_UNNAMED)
-            elif is_explained:
-                response = unreadable(name, _NAMELESS)
-            reply = Reply(response)
+            reply = Reply(replace(response, error_class=ErrorClass.OUT_OF_REACH, error_message=_UNNAMED))
+        else:
+            reply = Reply(unreadable(name, _NAMELESS) if is_explained else _silence(name, batch, message))
         outcomes.replies[name] = reply
         if reply.is_unreadable:
             detail = f"{name}: {reply.response.error_message}. {_UNKNOWN_COST}"
