@@ -443,7 +443,7 @@ def _closed(batch: Batch, reason: str, bound: Decimal) -> Wait:
     extra = batch.facts.extra_batches
     if batch.facts.creates_of_unknown_cost <= extra:
         return Wait(batch)
-    usd = min(batch.creates_usd, extra * bound)
+    usd = min(batch.creates_usd, extra * bound) if extra else Decimal(0)  # "0", not "0.000000", in documents
     detail = f"a create that was given up cost nothing: {reason}; {money(batch.creates_usd - usd)} less is unknown"
     after = _with(batch, closed_creates=batch.facts.given_up_creates - extra)
     return Wait(replace(after, creates_usd=usd), (("create_closed", detail),))
