@@ -30,8 +30,6 @@ class Pacing:
     looks: tuple[float, ...] = (20.0, 20.0, 20.0, 40.0, 80.0, 160.0, 320.0)
     """Between looks at a list that does not have a batch: eleven minutes, a minute more than any SDK waits for a reply
     (600 s at most), since what a gateway still holds after that has nobody to answer. Lists are late, too."""
-    refused_list: float = 3600.0
-    """Longest time that a provider may refuse to list its batches before a person is asked."""
     may_tell: float = 2 * 86_400.0
     """After the provider's window: a candidate that has not shown by then whose it is never will."""
     stopping: float = 6 * 3600.0

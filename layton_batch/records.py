@@ -175,23 +175,11 @@ class BatchFacts:
     """Past events of a batch on which decisions depend. Each field is a column of the store."""
 
     absent_looks: int = 0  # lists without the batch, since its create became unclear
-    unsure_looks: int = 0  # looks for the batch that told nothing, since the same moment
-    failed_calls: int = 0  # uploads and lists that failed, and creates refused to the account, before it was created
-    not_found: int = 0  # calls refused with status 404
     short_downloads: int = 0  # downloads in a row that came short and brought nothing new
-    absent_creates: int = 0  # creates that were given up, because no list showed their batch
-    resent: int = 0  # how often a person had the batch sent again
+    given_up_creates: int = 0  # creates without an answer after which the batch was sent again
     closed_creates: int = 0  # of these creates, those that are known to have cost nothing: a later list lacks them
     extra_batches: int = 0  # batches that these creates made all the same, and whose answers nobody collects
     stopped_elsewhere: bool = False  # it was cancelled at the provider, and this run had not asked for it
-    stop_refused: bool = False  # the provider was asked to stop the batch, and did not say that it will
-    other_account_told: bool = False  # an event says that the batch is asked about under another account
-    expiry_warned: bool = False  # a person was warned that the results will not be kept much longer
-
-    @property
-    def given_up_creates(self) -> int:
-        """Creates after which the batch was sent again, although nobody had an answer to them."""
-        return self.absent_creates + self.resent
 
     @property
     def creates_of_unknown_cost(self) -> int:
@@ -256,16 +244,14 @@ class Batch:
     reask: int = 0  # how often its requests were answered before, and asked for once more all the same
     due_at: float = 0.0
     submitting_at: float | None = None
-    unclear_since: float | None = (
-        None  # when the first create in a row was not answered clearly; None: the last one was
-    )
+    unclear_since: float | None = None  # when the first of its last creates was not answered clearly
     listed_at: float | None = None  # when a list was last searched for its given-up creates
     submitted_at: float | None = None
     read_at: float | None = None  # when the provider last told of it
     ended_at: float | None = None
     deadline_at: float | None = None
     needs_person: bool = False  # it does not go on before a person mends what its reason names
-    failures: int = 0  # consecutive transient failures of the current step
+    failures: int = 0  # consecutive failures of the current step, which decide about pauses and when a person is told
     failed_status: int | None = None  # HTTP status of the last of them; None: no reply, or none since
     stated_usd: Decimal | None = None  # what the provider says that the batch cost, and its tokens
     stated_input_tokens: int | None = None
@@ -505,12 +491,11 @@ BatchEvent = tuple[str, str]  # kind and detail
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The batch stays in its state and gets the columns of ``after``. ``stop``: ask the provider first to stop it.
-    ``extra_ids``: further batches at the provider that are known from now on to be this run's."""
+    """The batch stays in its state and gets the columns of ``after``. ``extra_ids``: further batches at the provider
+    that are known from now on to be this run's."""
 
     after: Batch
     events: tuple[BatchEvent, ...] = ()
-    stop: bool = False
     extra_ids: tuple[str, ...] = ()
 
 
@@ -539,7 +524,6 @@ class Move:
     charges: Sequence[RequestCost] = ()
     cut: Collection[str] = ()
     files: Sequence[FileDigest] = ()
-    stop: bool = False
     plan_again: bool = False
 
 

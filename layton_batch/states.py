@@ -16,7 +16,7 @@ class Lifecycle(StrEnum):
     SUBMITTING = "submitting"  # the intent to pay is committed; the reply is not
     LOST = "lost"  # whether it exists, or what became of it, could not be told; a person decides
     IN_FLIGHT = "in_flight"  # the provider has it and we have its id
-    CANCELLING = "cancelling"  # we asked the provider to stop; partial answers may still come
+    CANCELLING = "cancelling"  # the provider is asked to stop it until it does; partial answers may still come
     ENDED = "ended"  # the provider is done with it; results wait to be downloaded
     COLLECTED = "collected"  # every line is on our disk and every request has its outcome
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from layton_batch.batches.machine import REFUSED_CALLS
+from layton_batch.clock import Pacing
 from layton_batch.records import Batch, End
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, RequestOutcome
 
@@ -12,6 +14,18 @@ MOST_SPLITS = 7
 """Most times that a batch is halved: into 128 parts."""
 MOST_WAITS = 100
 """Most returns of a batch that the provider had no room for: about a day, at the longest pauses."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptWait:
+    """The wait before the next attempt at a batch's requests: seconds, why, and whether a person has to end it."""
+
+    pause: float = 0.0
+    reason: str | None = None
+    needs_person: bool = False
+
+
+AT_ONCE = AttemptWait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,20 @@ class Attempts:
         batch = self.batch
         is_refused = batch.error_class is ErrorClass.TOO_LARGE and batch.outcome is BatchOutcome.FAILED
         return is_refused and batch.requests > 1 and self.splits < MOST_SPLITS
+
+    def wait(self, pacing: Pacing) -> AttemptWait:
+        """Return the wait before the next attempt: none, unless the batch failed as a whole, or the account was
+        refused. A person is told of that in the end."""
+        batch, is_of_account = self.batch, self.batch.error_class is ErrorClass.ACCOUNT
+        if batch.outcome is not BatchOutcome.FAILED and not is_of_account:
+            return AT_ONCE
+        pause = pacing.backoff(batch.attempt)
+        if self.turned_away:
+            pause = max(pacing.backoff(self.turned_away), pacing.no_room)
+        if not is_of_account:
+            return AttemptWait(pause)
+        reason = f"{batch.provider} refused {batch.id}: {batch.reason}"
+        return AttemptWait(pause, reason, self.turned_away >= REFUSED_CALLS)
 
     def again(self, ends: Mapping[str, End], most: int) -> frozenset[str]:
         """Return the custom_ids that go into another batch by themselves: without an answer, and known not to have been

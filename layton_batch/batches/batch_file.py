@@ -133,6 +133,6 @@ def check_file(run: Run, batch: Batch) -> None:
         with path.open("rb") as file:
             digest = file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise DamagedTableError(f"its file {path} cannot be read: {error.strerror}", path) from error
+        raise DamagedTableError(f"its file {path} cannot be read ({error.strerror}): put it back", path) from error
     if digest != batch.sha256:
         raise DamagedTableError(f"its file {path} was changed since it was planned: put it back", path)

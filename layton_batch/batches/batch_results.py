@@ -178,17 +178,22 @@ class Reply:
         """Return whether the line is damaged that names the request."""
         return self.response.error_class is ErrorClass.UNREADABLE
 
-    def beats(self, other: Reply | None) -> bool:
-        """Return whether this line counts instead of another one about the same request: an answer beats the rest. What
-        may have been paid for beats an error, unless another download of that file has a readable line."""
-        if other is None:
+    def beats(self, earlier: Reply | None) -> bool:
+        """Return whether this line counts instead of an earlier one about the same request: an answer beats the rest,
+        and what may have been paid for beats an error. Another download of a file mends its damaged lines."""
+        if earlier is None:
             return True
-        if self.is_answer or other.is_answer:
-            return not other.is_answer
-        if self.is_unreadable == other.is_unreadable or self.path is None or other.path is None:
-            return self.is_unreadable and not other.is_unreadable
-        is_copy = self.path != other.path and kind_of(self.path) == kind_of(other.path)
-        return self.is_unreadable is not is_copy
+        if self.path and earlier.path and self.path != earlier.path and kind_of(self.path) == kind_of(earlier.path):
+            return self._readable_rank > earlier._readable_rank
+        return self._rank > earlier._rank
+
+    @property
+    def _rank(self) -> int:
+        return 2 if self.is_answer else int(self.is_unreadable)
+
+    @property
+    def _readable_rank(self) -> int:
+        return 2 if self.is_answer else int(not self.is_unreadable)
 
 
 class _Texts:
@@ -223,19 +228,18 @@ class _Texts:
 class Replies:
     """The rows that all downloads of a batch have together.
 
-    ``by_id``: the line that counts, of each custom_id that a line names, also a damaged one. ``nameless``: the number
-    of damaged lines that name nobody. ``anomalies``: kind and description of what was odd. ``useless``: files that add
-    no row. ``foreign``: files with lines of which none names a request, such as a page of HTML. ``cut``: files that end
-    in the middle of a line. ``is_damaged``: some line cannot be read. ``texts``: of the replies, by row.
+    ``by_id``: the line that counts, of each custom_id that a line names, also a damaged one. ``nameless``: reasons why
+    damaged lines that name nobody cannot be read. ``duplicates``: descriptions of rows that came twice in a file.
+    ``useless``: files that add no row. ``foreign``: files with lines of which none names a request, such as a page of
+    HTML. ``cut``: files that end in the middle of a line. ``texts``: of the replies, by row.
     """
 
     by_id: dict[str, Reply] = field(default_factory=dict)
-    nameless: int = 0
-    anomalies: list[tuple[str, str]] = field(default_factory=list)
+    nameless: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
     useless: list[Path] = field(default_factory=list)
     foreign: list[Path] = field(default_factory=list)
     cut: list[Path] = field(default_factory=list)
-    is_damaged: bool = False
     texts: pl.Series = field(default_factory=lambda: tables.text_column([]))
 
     def texts_of(self, replies: Sequence[Reply]) -> pl.Series:
@@ -261,16 +265,12 @@ def read_replies(folder: Path, decode: Decode) -> Replies:
             if not file.names:
                 unnamed.append(path)
                 replies.foreign += [path] if file.nameless else []
-                continue
-            replies.is_damaged |= file.is_damaged
-            replies.cut += [path] if file.is_cut else []
-            hides_more = len(file.nameless) > len(nameless)
-            if not (file.is_better or hides_more or file.names - names):
+            elif file.is_better or file.names - names or len(file.nameless) > len(nameless):
+                nameless = max(nameless, file.nameless, key=len)  # downloads of one file repeat its damaged lines
+                names |= file.names
+            else:
                 replies.useless.append(path)
-            nameless = file.nameless if hides_more else nameless
-            names |= file.names
-        replies.nameless += len(nameless)
-        replies.anomalies += [("unreadable_line", reason) for reason in nameless]
+        replies.nameless += nameless
         replies.useless += [path for path in unnamed if names or path != paths[-1]]
     replies.texts = texts.column()
     return replies
@@ -283,21 +283,19 @@ class _FileReading:
 
     names: set[str] = field(default_factory=set)
     nameless: list[str] = field(default_factory=list)
-    is_damaged: bool = False
-    is_cut: bool = False
     is_better: bool = False
 
 
 def _read_file(path: Path, decode: Decode, replies: Replies, texts: _Texts) -> _FileReading:
     file = _FileReading()
+    is_cut = False
     for number, (line, is_whole) in enumerate(lines(path), 1):
         response = _decoded(line, decode)
         if isinstance(response, str):
             reason = f"{path.name} line {number}: {response}"
             responses = [unreadable(custom_id, reason) for custom_id in named_in(line)]
             file.nameless += [] if responses else [reason]
-            file.is_damaged = True
-            file.is_cut |= not is_whole
+            is_cut = not is_whole
         else:
             responses = [response]
         for response in responses:
@@ -312,9 +310,9 @@ def _read_file(path: Path, decode: Decode, replies: Replies, texts: _Texts) -> _
                 if text is not None:
                     texts.add(text)
             if earlier is not None and earlier.path == path:
-                detail = f"{custom_id} came more than once in {path.name}: the first answer counts"
-                replies.anomalies.append(("duplicate_result", detail))
+                replies.duplicates.append(f"{custom_id} came more than once in {path.name}: the first answer counts")
             file.names.add(custom_id)
+    replies.cut += [path] if is_cut and file.names else []
     return file
 
 
@@ -344,14 +342,18 @@ class Lack(Enum):
     EVERYTHING = auto()  # no line names any request: results may be late
     CONTENT = auto()  # the provider counts answers and names their file, and the file names no request
 
+    @property
+    def may_be_billed(self) -> bool:
+        """Return whether requests that no line names may have been answered."""
+        return self is not Lack.ROWS
+
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Reason why the files on disk may not have all rows. ``billed``: unnamed requests may have been answered."""
+    """Reason why the files on disk may not have all rows."""
 
     lack: Lack
     reason: str
-    billed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,12 +379,12 @@ def check_download(
 
     ``stored``: the files of this download. ``error``: of the snapshot, which then has no counts, or of the results.
     """
-    new = [file.path for file in stored]
+    new = {file.path for file in stored}
     if error is None and (pages := [path for path in replies.foreign if path in new]):
         error = ProviderReplyError(f"{pages[0].name} is no results: not one line of it names a request")
     if _is_of_another(replies, sent) or _counts_others(batch, snapshot):
         snapshot = replace(snapshot, total=None, succeeded=None, failed=None)
-    added = set(new).difference(replies.useless, replies.foreign)
+    added = new.difference(replies.useless, replies.foreign)
     grew = any(reply.path in added for reply in replies.by_id.values())
     return DownloadResult(_shortfall(batch, snapshot, stored, replies, sent), error, snapshot.succeeded, grew)
 
@@ -403,33 +405,29 @@ def _shortfall(
 ) -> Shortfall | None:
     if _is_of_another(replies, sent):
         reason = f"the results of {batch.provider_id} are of other requests than ours: is it the right batch?"
-        return Shortfall(Lack.ANSWERS, reason, billed=True)
-    is_there = bool(snapshot.results_ref or snapshot.errors_ref)
+        return Shortfall(Lack.ANSWERS, reason)
+    is_there, succeeded = bool(snapshot.results_ref or snapshot.errors_ref), snapshot.succeeded
     is_explained = batch.outcome is BatchOutcome.FAILED and snapshot.message not in (None, "", NO_REASON)
-    if is_explained and not (is_there or snapshot.succeeded or replies.by_id or replies.foreign):
+    if is_explained and not (is_there or succeeded or replies.by_id or replies.foreign):
         return None  # it failed at validation, and no results will come
     readable = [reply for name in sent if (reply := replies.by_id.get(name)) and not reply.is_unreadable]
     answers = sum(reply.is_answer for reply in readable)
     # OpenAI was seen to count rows without a reply as completed
     without_reply = sum(reply.response.error_code == NO_REPLY and not reply.is_answer for reply in readable)
-    succeeded = snapshot.succeeded
     if len(readable) == batch.requests and answers + without_reply >= (succeeded or 0):
         return None
     if replies.by_id.keys().isdisjoint(sent) and _may_have_rows(batch, snapshot, is_there=is_there):
         reason = f"the batch is {batch.outcome}, and its results name none of its requests"
-        lack = Lack.CONTENT if succeeded and is_there else Lack.EVERYTHING
-        return Shortfall(lack, reason, billed=succeeded != 0)
+        return Shortfall(Lack.CONTENT if succeeded and is_there else Lack.EVERYTHING, reason)
     if succeeded is not None and answers < succeeded:
-        return Shortfall(Lack.ANSWERS, f"{answers} answers came, the provider counts {succeeded}", billed=True)
+        return Shortfall(Lack.ANSWERS, f"{answers} answers came, the provider counts {succeeded}")
     for file in stored:
-        if file.path in replies.cut:
-            return Shortfall(Lack.ANSWERS, f"{file.path.name} ends in the middle of a line", billed=True)
-        if file.is_short:
-            reason = f"{file.arrived} of the {file.size} bytes of {file.path.name} came"
-            return Shortfall(Lack.ANSWERS, reason, billed=True)
-    reason = f"{len(readable)} of {batch.requests} requests are named"
-    hides_answers = succeeded is None and replies.is_damaged
-    return Shortfall(Lack.ANSWERS if hides_answers else Lack.ROWS, reason, billed=hides_answers)
+        if file.is_short or file.path in replies.cut:
+            size = "an unknown number" if file.size is None else file.size
+            return Shortfall(Lack.ANSWERS, f"{file.path.name} is cut: {file.arrived} of {size} bytes came")
+    is_damaged = bool(replies.nameless) or any(reply.is_unreadable for reply in replies.by_id.values())
+    lack = Lack.ANSWERS if is_damaged and succeeded is None else Lack.ROWS
+    return Shortfall(lack, f"{len(readable)} of {batch.requests} requests are named")
 
 
 def _may_have_rows(batch: Batch, snapshot: Snapshot, *, is_there: bool) -> bool:
@@ -476,20 +474,23 @@ def assign_outcomes(
     that name nobody are enough to be about all of it, it may have been paid for, and is unreadable. ``out_of_reach``:
     requests that may have been answered, if no line names them.
     """
-    outcomes, sent_ids = RequestOutcomes(anomalies=list(replies.anomalies)), frozenset(sent)
-    nameless = replies.nameless
+    outcomes, sent_ids = RequestOutcomes(), frozenset(sent)
+    outcomes.anomalies += [("unreadable_line", reason) for reason in replies.nameless]
+    outcomes.anomalies += [("duplicate_result", detail) for detail in replies.duplicates]
+    nameless = len(replies.nameless)
     for name, reply in replies.by_id.items():
         if name not in sent_ids:
             nameless += reply.is_unreadable
             outcomes.anomalies.append(("unknown_custom_id", f"a result names {name[:80]!r}, which was not sent"))
     is_explained = len(sent_ids - replies.by_id.keys()) <= nameless
     for name in sent:
-        reply = replies.by_id.get(name) or Reply(_silence(name, batch, message))
-        if name not in replies.by_id and name in out_of_reach:
-            lost = replace(reply.response, error_class=ErrorClass.OUT_OF_REACH, error_message=_UNNAMED)
-            reply = Reply(lost)
-        elif name not in replies.by_id and is_explained:
-            reply = Reply(unreadable(name, _NAMELESS))
+        if name in replies.by_id:
+            reply = replies.by_id[name]
+        elif name in out_of_reach:
+            response = _silence(name, batch, message)
+            reply = Reply(replace(response, error_class=ErrorClass.OUT_OF_REACH, error_message=_UNNAMED))
+        else:
+            reply = Reply(unreadable(name, _NAMELESS) if is_explained else _silence(name, batch, message))
         outcomes.replies[name] = reply
         if reply.is_unreadable:
             detail = f"{name}: {reply.response.error_message}. {_UNKNOWN_COST}"

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layton_batch.batches import machine
-from layton_batch.batches.decisions import at
-from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
@@ -26,7 +24,7 @@ class CancelFailure:
 
 
 def cancel_run(run: Run) -> list[CancelFailure]:
-    """Mark the run cancelled, withdraw what was not sent, and ask providers to stop the rest.
+    """Mark the run cancelled, withdraw what was not sent, and ask providers to stop the rest, side by side.
 
     Returns what goes on all the same: it is asked again each time it is looked at. A run that is done stays as it is
     (``is_done`` tells): there is nothing to cancel.
@@ -34,8 +32,14 @@ def cancel_run(run: Run) -> list[CancelFailure]:
     if is_done(run):
         return []
     run.store.set_cancelled(run.clock.now())
-    _withdraw_planned(run)
-    return _stop(run, run.store.batches({Lifecycle.IN_FLIGHT}))
+    not_stopped = [batch for batch in run.store.batches({Lifecycle.CANCELLING}) if batch.failures]
+    stopped = _stop(run, run.store.batches({Lifecycle.PLANNED, Lifecycle.IN_FLIGHT}))
+    groups: dict[str, list[Batch]] = defaultdict(list)
+    for batch in (*not_stopped, *stopped):
+        if batch.state is Lifecycle.CANCELLING:
+            groups[batch.provider].append(batch)
+    results = run.executor.map(lambda name: [_ask_to_stop(run, batch) for batch in groups[name]], groups)
+    return [failure for group in results for failure in group if failure is not None]
 
 
 def is_done(run: Run) -> bool:
@@ -50,25 +54,23 @@ def is_cancelled(run: Run) -> bool:
 
 
 def stop_rest(run: Run, thread: ProviderThread) -> bool:
-    """Stop the thread's batches that were not sent, or not stopped, when the run was cancelled.
-
-    A provider is asked again whenever the batch is due to be looked at, and the batch is looked at as well: it may have
-    ended, which is why a provider refuses to cancel it. Looking sets when it is due next, later each time that fails.
-    """
-    moved = _withdraw_planned(run, thread)
-    now = run.clock.now()
-    in_flight = run.store.batches({Lifecycle.IN_FLIGHT}, thread.provider)
-    due = [batch for batch in in_flight if run.threads.of(batch) == thread and is_due(batch.due_at, now)]
-    return None in [_ask_to_stop(run, batch) for batch in due] or moved
+    """Stop the thread's batches of a cancelled run that were not sent, or were sent while the run was cancelled: the
+    next poll asks their provider."""
+    batches = run.store.batches({Lifecycle.PLANNED, Lifecycle.IN_FLIGHT}, thread.provider)
+    return bool(_stop(run, [batch for batch in batches if run.threads.of(batch) == thread]))
 
 
-def _withdraw_planned(run: Run, thread: ProviderThread | None = None) -> bool:
-    """Withdraw the thread's planned batches, or all of them."""
-    planned = run.store.batches({Lifecycle.PLANNED})
-    to_withdraw = [batch for batch in planned if thread is None or run.threads.of(batch) == thread]
-    for batch in to_withdraw:
-        withdraw(run, batch, "the run was cancelled before this was sent")
-    return bool(to_withdraw)
+def _stop(run: Run, batches: Sequence[Batch]) -> list[Batch]:
+    """Withdraw planned batches, and have those in flight cancelling. Return them as they are then."""
+    now, reason = run.clock.now(), "the run was cancelled before this was sent"
+    return [
+        run.store.apply(
+            batch,
+            machine.withdrawn(batch, reason, now) if batch.state is Lifecycle.PLANNED else machine.to_stop(batch, now),
+            now,
+        )
+        for batch in batches
+    ]
 
 
 def withdraw(run: Run, batch: Batch, reason: str) -> None:
@@ -77,22 +79,12 @@ def withdraw(run: Run, batch: Batch, reason: str) -> None:
     run.store.apply(batch, machine.withdrawn(batch, reason, now), now)
 
 
-def _stop(run: Run, batches: Sequence[Batch]) -> list[CancelFailure]:
-    """Ask for each batch's end, providers side by side; those of which that did not come through."""
-    groups: dict[str, list[Batch]] = defaultdict(list)
-    for batch in batches:
-        groups[batch.provider].append(batch)
-    results = run.executor.map(lambda name: [_ask_to_stop(run, batch) for batch in groups[name]], groups)
-    return [failure for group in results for failure in group if failure is not None]
-
-
 def _ask_to_stop(run: Run, batch: Batch) -> CancelFailure | None:
     if run.stopping.is_set():
         return CancelFailure(batch, "not asked: this program was stopped")
-    problem: ProviderError | None = None
     try:
         run.providers.of(run.threads.of(batch)).cancel(str(batch.provider_id))
     except ProviderError as error:
-        problem = error
-    run.store.apply(batch, machine.after_cancel(batch, problem, at(run, batch)), run.clock.now())
-    return None if problem is None else CancelFailure(batch, str(problem))
+        run.store.apply(batch, machine.not_stopped(batch, error), run.clock.now())
+        return CancelFailure(batch, str(error))
+    return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 
 from layton_batch.batches import machine
@@ -33,7 +32,7 @@ def at(run: Run, batch: Batch) -> machine.DecisionLimits:
 
 
 def step_each(run: Run, tick: Tick, stage: str, batches: Iterable[Batch], step: Callable[[Batch], bool]) -> bool:
-    """Take one step with each batch, one after another, and return whether any batch moved. End early where the program
+    """Take one step with each batch, one after another, and return whether any batch moved. End early if the program
     is to stop, the run was cancelled, or the provider does not answer: each other batch would wait as long for nothing.
     """
     moved = False
@@ -50,18 +49,10 @@ def step_each(run: Run, tick: Tick, stage: str, batches: Iterable[Batch], step: 
     return moved
 
 
-@dataclass(frozen=True, slots=True)
-class StageDecision:
-    """A decision of the machine from what a stage fetched. ``error``: the failed call that it rests on."""
-
-    decision: Move | Wait
-    error: ProviderError | None = None
-
-
-def carry_out(run: Run, batch: Batch, step: StageDecision) -> bool:
-    """Apply the decision of a step, and return whether it moved the batch. Raises NoAnswer, after that, where the
-    provider did not answer at all."""
-    run.store.apply(batch, step.decision, run.clock.now())
-    if step.error is not None:
-        NoAnswer.check(step.error)
-    return isinstance(step.decision, Move)
+def carry_out(run: Run, batch: Batch, decision: Move | Wait, error: ProviderError | None = None) -> bool:
+    """Apply a decision, and return whether it moved the batch. ``error``: the failed call that the decision rests on;
+    raises NoAnswer, after that, if the provider did not answer at all."""
+    run.store.apply(batch, decision, run.clock.now())
+    if error is not None:
+        NoAnswer.check(error)
+    return isinstance(decision, Move)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from layton_batch.batches import machine
-from layton_batch.batches.decisions import StageDecision, at
+from layton_batch.batches.decisions import at, carry_out
 from layton_batch.batches.tick import ProviderLists
 from layton_batch.batches.unknown_costs import bound_of
 from layton_batch.errors import ProviderError
@@ -15,29 +15,29 @@ from layton_batch.records import Batch, MatchingBatch, Submission
 from layton_batch.runs.context import Run
 
 
-def reconcile(run: Run, provider: Provider, batch: Batch) -> StageDecision:
-    """Look for the batch once. A ``Move`` ends the search: it is there, was never made, or is `lost`."""
-    try:
-        matches = provider.find(_look(run, batch))
-    except ProviderError as error:
-        return StageDecision(machine.after_look(batch, error, at(run, batch), bound=bound_of(run, batch)), error)
+def reconcile(run: Run, provider: Provider, batch: Batch) -> bool:
+    """Look for the batch once. Return True if that ends the search: it is there, was never made, or is `lost`."""
+    reading = _reading(run, provider, batch)
     decision = machine.after_look(
-        batch, _not_taken(run, matches), at(run, batch), bound=bound_of(run, batch),
-        absent_creates=run.store.absent_creates(batch.id),
+        batch, reading, at(run, batch), bound=bound_of(run, batch),
+        given_up_creates=run.store.given_up_creates(batch.id),
     )  # fmt: skip
-    return StageDecision(decision)
+    return carry_out(run, batch, decision, reading if isinstance(reading, ProviderError) else None)
 
 
-def look_later(run: Run, provider: Provider, batch: Batch) -> StageDecision:
+def look_later(run: Run, provider: Provider, batch: Batch) -> bool:
     """Look once more for creates of the batch that were given up: they may be in the list by now, or certainly not."""
-    candidates: Sequence[MatchingBatch] | ProviderError
-    error: ProviderError | None = None
+    reading = _reading(run, provider, batch)
+    decision = machine.after_later_look(batch, reading, at(run, batch), bound=bound_of(run, batch))
+    return carry_out(run, batch, decision, reading if isinstance(reading, ProviderError) else None)
+
+
+def _reading(run: Run, provider: Provider, batch: Batch) -> Sequence[MatchingBatch] | ProviderError:
+    """Return the batches of the provider's list that may be this one, or why the list cannot be read."""
     try:
-        candidates = _not_taken(run, provider.find(_look(run, batch)))
-    except ProviderError as problem:
-        candidates = error = problem
-    decision = machine.after_later_look(batch, candidates, at(run, batch), bound=bound_of(run, batch))
-    return StageDecision(decision, error)
+        return _not_taken(run, provider.find(_look(run, batch)))
+    except ProviderError as error:
+        return error
 
 
 def sent_already(

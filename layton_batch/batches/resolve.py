@@ -82,10 +82,11 @@ def not_made(run: Run, batch_id: str) -> None:
 def _require_absent(run: Run, batch: Batch) -> None:
     """Raise ManifestError where the batch's create may still arrive, its provider shows that it was made, or its list
     cannot be read."""
-    if (until := machine.may_arrive_until(batch, at(run, batch))) is not None:
+    now, sent, longest = run.clock.now(), batch.submitting_at, sum(run.pacing.looks)
+    if batch.provider_id is None and sent is not None and abs(now - sent) < longest:
         raise ManifestError(
             f"batch {batch.id} is not sent again yet: its create may still reach {batch.provider} until "
-            f"{utc(until):%H:%M:%S} UTC. Look in the console then; if it is not there, give this command again"
+            f"{utc(sent + longest):%H:%M:%S} UTC. Look in the console then; if it is not there, give this command again"
         )
     try:
         marked = _marked(run, batch)

@@ -62,21 +62,6 @@ class ProviderStatus:
 
 
 @dataclass(slots=True)
-class EndedSnapshots:
-    """The snapshots of batches that a poll of this tick found ended."""
-
-    _by_batch: dict[str, Snapshot] = field(default_factory=dict)
-
-    def add(self, batch: Batch, snapshot: Snapshot) -> None:
-        """Keep the snapshot for the download of the batch's results."""
-        self._by_batch[batch.id] = snapshot
-
-    def take(self, batch: Batch) -> Snapshot | None:
-        """Return the snapshot once: a second download wants a newer one."""
-        return self._by_batch.pop(batch.id, None)
-
-
-@dataclass(slots=True)
 class ProviderLists:
     """The last reading of each provider's list of batches."""
 
@@ -97,9 +82,10 @@ class ProviderLists:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Knowledge of one tick. ``is_cancelled``: whether a person had cancelled the run when the tick began."""
+    """Knowledge of one tick. ``is_cancelled``: whether a person had cancelled the run when the tick began. ``ended``:
+    by batch, the snapshot by which a poll of this tick found it ended, for the first download of its results."""
 
     is_cancelled: bool
     responsiveness: ProviderStatus = field(default_factory=ProviderStatus)
-    ended: EndedSnapshots = field(default_factory=EndedSnapshots)
+    ended: dict[str, Snapshot] = field(default_factory=dict)
     lists: ProviderLists = field(default_factory=ProviderLists)

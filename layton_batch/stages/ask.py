@@ -14,10 +14,9 @@ from itertools import chain
 from pathlib import Path
 
 from layton_batch.batches.admission import custom_id_problem
-from layton_batch.batches.attempts import Attempts
+from layton_batch.batches.attempts import AT_ONCE, Attempts, AttemptWait
 from layton_batch.batches.batch_file import BatchFiles
 from layton_batch.batches.cancel import withdraw
-from layton_batch.batches.machine import AT_ONCE, AttemptWait, wait_before_next
 from layton_batch.batches.new_batch import new_batch, unsent_batch
 from layton_batch.costs.estimate import PromptSize, output_bound
 from layton_batch.errors import ManifestError
@@ -170,7 +169,7 @@ class _AttemptOrigin:
             return cls(parent.attempt, parent_id, reask, "half of a batch too large", most_requests=(count + 1) // 2)
         cause = f"{count} of {parent.requests} requests of attempt {parent.attempt} got no answer"
         by_itself = parent.error_class is ErrorClass.ACCOUNT or attempts.are_left(run.manifest.policy.attempts)
-        wait = wait_before_next(parent, attempts.turned_away, run.pacing) if by_itself else AT_ONCE
+        wait = attempts.wait(run.pacing) if by_itself else AT_ONCE
         return cls(parent.attempt + 1, parent_id, reask, cause, run.clock.now() + wait.pause, count, wait)
 
 

@@ -23,7 +23,7 @@ from layton_batch.batches.batch_results import (
     summed,
 )
 from layton_batch.batches.bill import Bill
-from layton_batch.batches.decisions import StageDecision, at, carry_out
+from layton_batch.batches.decisions import at, carry_out
 from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import CostComparison
@@ -63,11 +63,16 @@ def _collect_one(run: Run, tick: Tick, job: Job, batch: Batch) -> bool:
     download, max_costs = _download(run, tick, batch), run.store.asked_of(batch.id)
     with run.filing:  # one batch's texts at a time are in memory
         replies = read_replies(run.folder.batch(batch.id).root, partial(_decode, run, batch))
-        decision = _decided(run, batch, download, replies, max_costs)
+        result = batch_results.DownloadResult()
+        if download.snapshot is not None:
+            result = batch_results.check_download(
+                batch, download.snapshot, download.files, replies, max_costs.keys(), download.error
+            )
+        decision = machine.after_download(batch, result, at(run, batch))
         for path in replies.useless:
             atomic.remove(path)
         if isinstance(decision, Wait):
-            return carry_out(run, batch, StageDecision(decision, download.error))
+            return carry_out(run, batch, decision, download.error)
         _file(run, tick, job, batch, decision, download.snapshot, max_costs, replies)
     return True
 
@@ -92,7 +97,7 @@ def _download(run: Run, tick: Tick, batch: Batch) -> _Download:
     if batch.provider_id is None:
         return _Download()
     provider = run.providers.of(run.threads.of(batch))
-    polled = tick.ended.take(batch)
+    polled = tick.ended.pop(batch.id, None)  # once: a second download wants a newer one
     snapshot, uncounted = (polled, None) if polled else _latest(provider, batch)
     try:
         return _Download(
@@ -100,18 +105,6 @@ def _download(run: Run, tick: Tick, batch: Batch) -> _Download:
         )
     except ProviderError as error:
         return _Download(snapshot, error=error)
-
-
-def _decided(
-    run: Run, batch: Batch, download: _Download, replies: Replies, max_costs: Mapping[str, Decimal | None]
-) -> Wait | Collect:
-    """Decide whether the rows on disk are all."""
-    result = batch_results.DownloadResult()
-    if (snapshot := download.snapshot) is not None:
-        result = batch_results.check_download(
-            batch, snapshot, download.files, replies, max_costs.keys(), download.error
-        )
-    return machine.after_download(batch, result, at(run, batch))
 
 
 def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, ProviderError | None]:

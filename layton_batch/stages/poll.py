@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from layton_batch.batches import machine
-from layton_batch.batches.admission import warn_of_results
-from layton_batch.batches.decisions import StageDecision, at, carry_out, step_each
+from layton_batch.batches.decisions import at, carry_out, step_each
 from layton_batch.batches.reconcile import look_later
 from layton_batch.batches.tick import Tick
 from layton_batch.clock import is_due
 from layton_batch.errors import ManifestError, MissingKeyError, ProviderError
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Move, Snapshot, Wait
+from layton_batch.records import Batch, Snapshot
 from layton_batch.runs.context import Run
 from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.states import AT_PROVIDER, Lifecycle
@@ -23,42 +22,29 @@ def poll(run: Run, tick: Tick, thread: ProviderThread, batches: Sequence[Batch])
     """Read the state of the thread's batches that are at the provider and due, one after another. ``batches``: those
     that were sent and are not collected."""
     now = run.clock.now()
-    warn_of_results(run, batches)
     due = [batch for batch in batches if batch.state in AT_PROVIDER and is_due(batch.due_at, now)]
     if not due:
         return False
     provider = run.providers.of(thread)
-
-    def step(batch: Batch) -> bool:
-        return carry_out(run, batch, _read(run, tick, provider, batch))
-
-    return step_each(run, tick, f"poll {thread.provider}", due, step)
+    return step_each(run, tick, f"poll {thread.provider}", due, lambda batch: _read(run, tick, provider, batch))
 
 
-def _read(run: Run, tick: Tick, provider: Provider, batch: Batch) -> StageDecision:
-    """Read the status of the batch at its provider, and ask for its stop where that is decided."""
-    snapshot: Snapshot | ProviderError
+def _read(run: Run, tick: Tick, provider: Provider, batch: Batch) -> bool:
+    """Read the status of the batch at its provider, which is asked to stop it if that is due."""
+    reply: Snapshot | ProviderError
+    error = stop_error = None
     try:
-        snapshot = provider.snapshot(str(batch.provider_id))
-    except ProviderError as error:
-        snapshot = error
-    decision = machine.after_snapshot(batch, snapshot, at(run, batch))
-    if decision.stop:
-        decision = _stopped(provider, batch, decision)
-    if isinstance(snapshot, ProviderError):
-        return StageDecision(decision, snapshot)
-    if snapshot.state is Lifecycle.ENDED:
-        tick.ended.add(batch, snapshot)
-    return StageDecision(decision)
-
-
-def _stopped(provider: Provider, batch: Batch, decision: Move | Wait) -> Move | Wait:
-    """Ask the provider to stop the batch, and return the decision with the outcome."""
-    try:
-        provider.cancel(str(batch.provider_id))
-    except ProviderError as error:
-        return machine.not_stopped(decision, f"cancel failed: {error}")
-    return decision
+        reply = provider.snapshot(str(batch.provider_id))
+    except ProviderError as problem:
+        reply = error = problem
+    if machine.is_to_stop(batch, reply):
+        try:
+            provider.cancel(str(batch.provider_id))
+        except ProviderError as problem:
+            stop_error = problem
+    if isinstance(reply, Snapshot) and reply.state is Lifecycle.ENDED:
+        tick.ended[batch.id] = reply
+    return carry_out(run, batch, machine.after_snapshot(batch, reply, at(run, batch), stop_error), error)
 
 
 def to_close(run: Run) -> Mapping[ProviderThread, Sequence[Batch]]:
@@ -94,4 +80,4 @@ def close(run: Run, tick: Tick, thread: ProviderThread, batches: Sequence[Batch]
 
 def _look(run: Run, provider: Provider, batch: Batch) -> bool:
     now = run.store.batch(batch.id)  # it may have moved in this tick
-    return _is_due(run, now) and carry_out(run, now, look_later(run, provider, now))
+    return _is_due(run, now) and look_later(run, provider, now)

@@ -11,16 +11,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from layton_batch.batches import machine
-from layton_batch.batches.admission import admitted
+from layton_batch.batches.admission import admitted, outage_wait
 from layton_batch.batches.batch_file import check_file
 from layton_batch.batches.cancel import stop_rest
-from layton_batch.batches.decisions import StageDecision, at, carry_out, step_each
+from layton_batch.batches.decisions import at, carry_out, step_each
 from layton_batch.batches.reconcile import reconcile, sent_already, submission
 from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
 from layton_batch.errors import FileError, ProviderError, SentElsewhereError
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, MatchingBatch
+from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.states import Lifecycle
@@ -41,18 +41,22 @@ def to_send(run: Run, tick: Tick, waiting: Sequence[Batch]) -> Mapping[ProviderT
     to be planned again may not want all of a planned batch any more, so that is not sent yet. Nothing planned is sent
     before a person agreed to the manifest's latest revision."""
     to_plan = {job.id for job in run.store.jobs() if not (job.planned or {job.id, job.depends_on} & run.trouble.keys())}
-    waiting = [batch for batch in waiting if batch.state is not Lifecycle.PLANNED or batch.job_id not in to_plan]
-    now, sending_now = run.clock.now(), run.threads.sending
-    sending = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.id in sending_now]
-    due = [batch for batch in waiting if is_due(batch.due_at, now) and not run.threads.is_busy(run.threads.of(batch))]
-    unsettled = [batch for batch in due if batch.state is Lifecycle.SUBMITTING]
-    due = [batch for batch in due if batch.state is Lifecycle.PLANNED]
-    planned = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.id not in sending_now]
-    row = run.store.row()
-    may_send = not tick.is_cancelled and row is not None and row.agreed
-    ready = admitted(run, due, planned, sending) if may_send else []
+    planned = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.job_id not in to_plan]
+    sending_now, row = run.threads.sending, run.store.row()
+    sending = [batch for batch in planned if batch.id in sending_now]
+    unsent = [batch for batch in planned if batch.id not in sending_now]
+    now = run.clock.now()
+
+    def due(batches: Sequence[Batch]) -> list[Batch]:
+        return [
+            batch for batch in batches if is_due(batch.due_at, now) and not run.threads.is_busy(run.threads.of(batch))
+        ]
+
+    ready = due([batch for batch in waiting if batch.state is Lifecycle.SUBMITTING])
+    if not tick.is_cancelled and row is not None and row.agreed:
+        ready += admitted(run, due(unsent), unsent, sending)
     groups: dict[ProviderThread, list[Batch]] = defaultdict(list)
-    for batch in [*unsettled, *ready]:
+    for batch in ready:
         groups[run.threads.of(batch)].append(batch)
     return groups
 
@@ -77,7 +81,7 @@ def _stage(provider: str) -> str:
 def _look_for(run: Run, provider: Provider, batch: Batch) -> bool:
     with run.threads.turn(batch.provider):
         run.heed_stop()
-        return carry_out(run, batch, reconcile(run, provider, batch))
+        return reconcile(run, provider, batch)
 
 
 # ---- sending -------------------------------------------------------------------------------------------------------
@@ -87,75 +91,77 @@ def _send(run: Run, tick: Tick, provider: Provider, batch: Batch) -> bool:
     """Send a batch. Its file must be as planned and at the provider, and a complete list of the provider's batches must
     show that the batch does not exist yet.
     """
-    input_ref = _uploaded(run, provider, batch)
-    if isinstance(input_ref, StageDecision):
-        return carry_out(run, batch, input_ref)
+    try:
+        check_file(run, batch)
+        input_ref = _uploaded(run, provider, batch)
+    except FileError as error:
+        return carry_out(run, batch, machine.for_person(batch, "file_changed", str(error)))
+    except ProviderError as error:
+        return carry_out(run, batch, machine.after_upload(batch, error, at(run, batch)), error)
+    if input_ref is not None and not _is_as_planned(run, batch):
+        # the provider may have the damaged file, and takes no other one under its name
+        reason = f"its file {batch.path} was changed while it was uploaded: its requests are planned again"
+        now = run.clock.now()
+        return carry_out(run, batch, machine.withdrawn(batch, reason, now, event="file_changed", plan_again=True))
     with run.threads.turn(batch.provider):
         run.heed_stop()
         if tick.responsiveness.is_silent(_stage(batch.provider)):
             return False  # another create got no answer meanwhile: this one would wait as long
-        begun = run.clock.now()
-        if (wait := machine.paused(batch, run.store.load(batch.provider, begun), begun, run.pacing)) is not None:
-            return carry_out(run, batch, StageDecision(wait))
-        elsewhere = _listed(run, tick, provider, batch, input_ref)
-        if isinstance(elsewhere, StageDecision):
-            return carry_out(run, batch, elsewhere)
-        now = at(run, batch)
-        try:
-            batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
-        except SentElsewhereError as error:
-            return carry_out(run, batch, StageDecision(machine.withdrawn(batch, str(error), now.now, plan_again=True)))
-        if elsewhere:
-            return carry_out(run, batch, StageDecision(machine.after_certain(batch, elsewhere, at(run, batch))))
-        try:
-            return carry_out(run, batch, _create(run, provider, batch))
-        except NoAnswer:
-            tick.responsiveness.set_silent(_stage(batch.provider))  # before the next one has its turn
-            raise
+        return _list_and_create(run, tick, provider, batch, input_ref)
 
 
-def _uploaded(run: Run, provider: Provider, batch: Batch) -> str | StageDecision | None:
-    """Return the provider's name of the batch file, where it has one. A step: the file cannot be sent now."""
+def _uploaded(run: Run, provider: Provider, batch: Batch) -> str | None:
+    """Return the provider's name of the batch file, if it has one. Raises FileError, ProviderError."""
+    if batch.input_ref is not None and not machine.is_of_another_account(batch, at(run, batch)):
+        return batch.input_ref  # another account does not have it
+    return provider.upload(submission(run, batch))
+
+
+def _is_as_planned(run: Run, batch: Batch) -> bool:
     try:
         check_file(run, batch)
-        if batch.input_ref is not None and not machine.is_of_another_account(batch, at(run, batch)):
-            return batch.input_ref  # another account does not have it
-        uploaded: str | StageDecision | None = provider.upload(submission(run, batch))
-    except FileError as error:
-        return StageDecision(machine.after_file_trouble(batch, error))
-    except ProviderError as error:
-        uploaded = StageDecision(machine.after_upload(batch, error, at(run, batch)), error)
-    if uploaded is not None:
-        try:
-            check_file(run, batch)  # again: what was read for the upload must be what was planned
-        except FileError:
-            return StageDecision(machine.damaged_in_upload(batch, run.clock.now()))
-    return uploaded
+    except FileError:
+        return False
+    return True
 
 
-def _listed(
-    run: Run, tick: Tick, provider: Provider, batch: Batch, input_ref: str | None
-) -> Sequence[MatchingBatch] | StageDecision:
-    """Return what the provider's list shows of the batch, whose file it has as ``input_ref``. A step: the list cannot
-    be read to its end now, or shows that a copy of the workspace sends batches, too."""
+def _list_and_create(run: Run, tick: Tick, provider: Provider, batch: Batch, input_ref: str | None) -> bool:
+    """Read the provider's list, state the intent, and send the one paid call: one batch of a provider at a time."""
+    begun = run.clock.now()
+    if wait := outage_wait(batch, run.store.load(batch.provider, begun), begun, run.pacing):
+        return carry_out(run, batch, machine.held_back(batch, wait.reason, wait.until))
     try:
         matches = sent_already(run, tick.lists, provider, batch, input_ref)
     except ProviderError as error:
-        return StageDecision(machine.after_unread_list(batch, error, at(run, batch)), error)
-    copies = [match for match in matches if match.of_a_copy]
-    return StageDecision(machine.beside_a_copy(batch, copies)) if copies else matches
+        return carry_out(run, batch, machine.after_unread_list(batch, error, at(run, batch)), error)
+    if copies := [match for match in matches if match.of_a_copy]:
+        return carry_out(run, batch, machine.after_copies(batch, copies))
+    now = at(run, batch)
+    try:
+        batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
+    except SentElsewhereError as error:
+        return carry_out(run, batch, machine.withdrawn(batch, str(error), now.now, plan_again=True))
+    if matches:
+        return carry_out(run, batch, machine.after_certain(batch, matches, at(run, batch)))
+    try:
+        return _create(run, provider, batch)
+    except NoAnswer:
+        tick.responsiveness.set_silent(_stage(batch.provider))  # before the next one has its turn
+        raise
 
 
-def _create(run: Run, provider: Provider, batch: Batch) -> StageDecision:
+def _create(run: Run, provider: Provider, batch: Batch) -> bool:
     """Send the one paid call, unless the intent to pay is too old."""
     if (stale := machine.before_call(batch, at(run, batch))) is not None:
-        return StageDecision(stale)
+        return carry_out(run, batch, stale)
+    reply: str | ProviderError | FileError
+    error: ProviderError | None = None
     try:
         if batch.input_ref is None:
             check_file(run, batch)  # again: its list may have taken long, and the call itself carries the requests
-        provider_id = provider.create(submission(run, batch))
-    except FileError as error:
-        return StageDecision(machine.after_create(batch, error, at(run, batch)))
-    except ProviderError as error:
-        return StageDecision(machine.after_create(batch, error, at(run, batch)), error)
-    return StageDecision(machine.after_create(batch, provider_id, at(run, batch)))
+        reply = provider.create(submission(run, batch))
+    except FileError as problem:
+        reply = problem
+    except ProviderError as problem:
+        reply = error = problem
+    return carry_out(run, batch, machine.after_create(batch, reply, at(run, batch)), error)

@@ -375,14 +375,14 @@ class Requests(Transactions):
         with self.reading() as connection:
             return int(connection.execute(query).scalar_one())
 
-    def absent_creates(self, batch_id: str) -> int:
-        """Return the most creates for one of a batch's answers, of whichever batch and run, that no list showed."""
+    def given_up_creates(self, batch_id: str) -> int:
+        """Return the most given-up creates for one of a batch's answers, of whichever batch and run."""
         attempts, batches = schema.attempts, schema.batches
         mine = self._of_batch(batch_id, attempts.c.fingerprint).order_by(None)
         creates = (
-            select(func.sum(batches.c.absent_creates).label("number"))
+            select(func.sum(batches.c.given_up_creates).label("number"))
             .join(attempts, attempts.c.batch == batches.c.key)
-            .where(batches.c.absent_creates > 0, attempts.c.fingerprint.in_(mine))
+            .where(batches.c.given_up_creates > 0, attempts.c.fingerprint.in_(mine))
             .group_by(attempts.c.fingerprint)
         )
         with self.reading() as connection:

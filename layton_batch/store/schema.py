@@ -26,7 +26,7 @@ from sqlalchemy import (
 from layton_batch.store.rows import COUNTERS, FLAGS
 
 metadata = MetaData()
-VERSION = 2
+VERSION = 3
 """Version of these tables. It changes with them: a database of another version is refused."""
 
 

@@ -75,7 +75,7 @@ def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
     accepted = select(func.coalesce(func.max(table.submitted_at), 0.0)).where(here).scalar_subquery()
     states = table.state.in_(sorted(map(str, (Lifecycle.PLANNED, Lifecycle.SUBMITTING, Lifecycle.LOST))))
     unclear = select(
-        table.state, table.absent_creates, table.submitting_at, table.unclear_since, table.failed_status,
+        table.state, table.given_up_creates, table.submitting_at, table.unclear_since, table.failed_status,
         accepted.label("accepted"),
     ).where(here, states, table.unclear_since.is_not(None), table.submitting_at > accepted)  # fmt: skip
     load = [(model, int(count), int(size)) for model, count, size in connection.execute(work)]
@@ -96,7 +96,7 @@ def _unclear_creates(rows: Sequence[Any]) -> UnclearCreates | None:
         return None
     last = max(rows, key=lambda row: row.submitting_at)
     return UnclearCreates(
-        number=sum(row.absent_creates + (row.state != str(Lifecycle.PLANNED)) for row in rows),
+        number=sum(row.given_up_creates + (row.state != str(Lifecycle.PLANNED)) for row in rows),
         since=max(min(row.unclear_since for row in rows), last.accepted),
         last=last.submitting_at,
         status=last.failed_status,

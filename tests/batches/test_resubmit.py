@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from layton_batch.batches.attempts import MOST_SPLITS, MOST_WAITS, Attempts
+from layton_batch.batches.attempts import MOST_SPLITS, MOST_WAITS, Attempts, AttemptWait
+from layton_batch.batches.machine import REFUSED_CALLS
 from layton_batch.records import Batch, BatchFacts, End
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+from tests.support.batch_states import PACING
 from tests.support.store_rows import batch
 
 FIRST = batch(1, state=Lifecycle.COLLECTED, outcome=BatchOutcome.COMPLETED, provider_id="b1")
@@ -90,3 +92,28 @@ def test_a_batch_that_is_too_large_is_halved_a_few_times_and_never_a_single_requ
     assert [Attempts.of(one, line).is_split for one in line] == [True] * MOST_SPLITS + [False] * 2
     alone = replace(line[0], requests=1)
     assert not Attempts.of(alone, [alone]).is_split
+
+
+@pytest.mark.parametrize(
+    ("outcome", "attempt", "turned_away", "pause"),
+    [
+        (BatchOutcome.COMPLETED, 1, 0, 0.0),
+        (BatchOutcome.EXPIRED, 3, 2, 0.0),
+        (BatchOutcome.FAILED, 1, 0, PACING.backoff(1)),
+        (BatchOutcome.FAILED, 2, 1, PACING.no_room),
+        (BatchOutcome.FAILED, 12, 9, PACING.longest_pause),
+    ],
+)
+def test_the_next_attempt_waits_only_if_the_whole_batch_failed(
+    outcome: BatchOutcome, attempt: int, turned_away: int, pause: float
+) -> None:
+    failed = replace(FIRST, outcome=outcome, attempt=attempt)
+    assert Attempts(failed, attempt - turned_away, turned_away, 0).wait(PACING) == AttemptWait(pause)
+
+
+@pytest.mark.parametrize("outcome", [BatchOutcome.COMPLETED, BatchOutcome.FAILED])
+def test_what_was_refused_to_the_account_waits_and_a_person_is_told_in_the_end(outcome: BatchOutcome) -> None:
+    refused = replace(FIRST, outcome=outcome, error_class=ErrorClass.ACCOUNT, reason="no credit")
+    for turned_away, needs_person in ((1, False), (REFUSED_CALLS, True)):
+        wait = Attempts(refused, 1, turned_away, 0).wait(PACING)
+        assert (wait.pause >= PACING.no_room, wait.needs_person, bool(wait.reason)) == (True, needs_person, True)

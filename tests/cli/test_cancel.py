@@ -67,7 +67,6 @@ def test_cancel_tells_on_plain_lines_how_it_goes(tmp_path: Path, monkeypatch: py
         first, *rest = end.err.removeprefix(said_first(bench)).splitlines()
         assert first.startswith("not stopped yet  predict-larch-2-mini.s0001.a1 (openai batch_")
         assert "503" in first
-        assert any("cancelling" in line for line in rest)
         assert any("collected" in line and "cancelled" in line for line in rest)
         assert bench.server_total() == 0
 
@@ -81,8 +80,7 @@ def test_with_no_wait_it_only_asks_and_returns_75_until_all_have_ended(
         first, second, third = (call("cancel", "lab", "--no-wait", "--json") for _ in range(3))
         assert bench.lab.clock.now() == begun
         assert [end.code for end in (first, second, third)] == [75, 75, 75]
-        assert states(first) == states(second) == ["in_flight", "cancelling"]
-        assert states(third) == ["cancelling", "cancelling"]
+        assert states(first) == states(second) == states(third) == ["cancelling", "cancelling"]
         assert ("not stopped yet" in first.err, third.err) == (True, said_first(bench))
         assert call("cancel", "lab").code == 0
         assert call("cancel", "lab", "--no-wait").code == 0

@@ -129,7 +129,7 @@ def claim_decided(kind: str, reading: Any) -> None:
         for before in (flying(), replace(flying(), state=Lifecycle.CANCELLING)):
             machine.after_snapshot(before, reading if isinstance(reading, ProviderError) else reading[0], AT)
     elif isinstance(reading, ProviderError):
-        short = Shortfall(Lack.ROWS, "no request is named", billed=False)
+        short = Shortfall(Lack.ROWS, "no request is named")
         machine.after_download(ended(), DownloadResult(short, reading), AT)
 
 

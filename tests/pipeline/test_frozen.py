@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from layton_batch.batches.decisions import StageDecision
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance
 from layton_batch.records import Batch
@@ -25,7 +24,7 @@ def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
     with lab(tmp_path) as bench, bench.open(text) as run:
         create = submitting._create
 
-        def drowsy(run: Run, provider: Any, batch: Batch) -> StageDecision:
+        def drowsy(run: Run, provider: Any, batch: Batch) -> bool:
             monkeypatch.undo()
             bench.clock.sleep(700.0)
             return create(run, provider, batch)

@@ -139,7 +139,7 @@ def test_one_reason_of_several_batches_is_one_line_and_creates_of_unknown_cost_a
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     held = [planned(id=name, reason="held back: openai: creates answered with HTTP 503") for name in ("a", "b", "c")]
-    facts = BatchFacts(absent_creates=3, closed_creates=1, extra_batches=1)
+    facts = BatchFacts(given_up_creates=3, closed_creates=1, extra_batches=1)
     paid = ended(id="d", state=Lifecycle.COLLECTED, facts=facts, creates_usd=Decimal("0.5"))
     print_status(status([*held, paid]), NOW)
     said = " ".join(capsys.readouterr().out.split())

@@ -1,4 +1,4 @@
-"""What would break a provider's limits is held back and says why; what slept too long is warned of."""
+"""A batch that would break a provider's limits is held back, and says why."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches import machine
-from layton_batch.batches.admission import custom_id_problem
+from layton_batch.batches.admission import custom_id_problem, provider_wait
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.pipeline import advance
@@ -126,18 +125,18 @@ def test_wrong_limits_are_refused_by_name(tmp_path: Path, wrong: str, said: str)
     ],
 )
 def test_each_limit_says_what_it_is(standing: ProviderLoad, limits: dict[str, int], said: str | None) -> None:
-    found = machine.over_limit(batch(0), standing, Limits(10, 10, 10, **limits))  # type: ignore[arg-type]
+    found = provider_wait(batch(0), standing, Limits(10, 10, 10, **limits))  # type: ignore[arg-type]
     assert (found is None) == (said is None)
-    assert said is None or (found is not None and said in str(found.after.reason))
+    assert said is None or (found is not None and said in found.reason)
 
 
 def test_the_queue_is_counted_by_model_and_never_blocks_a_batch_that_is_alone() -> None:
     limits = Limits(10, 10, 10, max_enqueued_tokens=150)
-    assert machine.over_limit(batch(0, size_bytes=4000), ProviderLoad(), limits) is None
-    assert machine.over_limit(batch(0), ProviderLoad(queued_bytes={"another": 4000}), limits) is None
-    assert machine.over_limit(batch(0), ProviderLoad(queued_bytes={"m-1": 200}), limits) is None
+    assert provider_wait(batch(0, size_bytes=4000), ProviderLoad(), limits) is None
+    assert provider_wait(batch(0), ProviderLoad(queued_bytes={"another": 4000}), limits) is None
+    assert provider_wait(batch(0), ProviderLoad(queued_bytes={"m-1": 200}), limits) is None
     queued = ProviderLoad(queued_bytes={"m-1": 300})
-    assert "75 of 150 tokens" in str(machine.over_limit(batch(0, size_bytes=500), queued, limits))
+    assert "75 of 150 tokens" in str(provider_wait(batch(0, size_bytes=500), queued, limits))
 
 
 def test_the_load_of_a_provider_counts_what_every_run_of_the_database_has_there(url: str) -> None:
@@ -150,17 +149,6 @@ def test_the_load_of_a_provider_counts_what_every_run_of_the_database_has_there(
         assert store.load("openai", NOW + 4000).creates == 0
         assert store.load("mistral", NOW + 1).running == 0
         assert load.plus(batch(2), NOW + 1) == ProviderLoad(2, {"m-1": 800}, 2, NOW, sending=1)
-
-
-def test_results_that_will_not_be_kept_much_longer_are_warned_of_once(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench, bench.open(manifest_text()) as run:
-        kept = limited(run).retention_seconds
-        advance(run)
-        bench.clock.sleep(kept * 0.8)
-        advance(run)
-        advance(run)
-        (event,) = [event for event in run.store.events() if event.kind == "results_expiring"]
-        assert "will be gone soon" in event.detail
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_a_create_that_may_have_been_carried_out_keeps_others_out(url: str) -> N
     with database(url) as engine:
         first, second = planned(engine, "one"), planned(engine, "two")
         sent = go(first, Lifecycle.SUBMITTING)
-        go(first, Lifecycle.PLANNED, facts=replace(sent.facts, absent_creates=1))
+        go(first, Lifecycle.PLANNED, facts=replace(sent.facts, given_up_creates=1))
         with pytest.raises(SentElsewhereError):
             go(second, Lifecycle.SUBMITTING)
         go(first, Lifecycle.SUBMITTING)
@@ -202,7 +202,7 @@ def test_answers_of_a_batch_that_was_to_be_sent_again_and_was_withdrawn_are_aske
     with database(url) as engine:
         store = planned(engine, "one")
         sent = go(store, Lifecycle.SUBMITTING)
-        go(store, Lifecycle.PLANNED, facts=replace(sent.facts, absent_creates=1))
+        go(store, Lifecycle.PLANNED, facts=replace(sent.facts, given_up_creates=1))
         go(store, Lifecycle.ENDED, outcome=BatchOutcome.CANCELLED)
         before = store.batch(batch(0).id)
         never_sent: End = (RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED)
@@ -212,8 +212,8 @@ def test_answers_of_a_batch_that_was_to_be_sent_again_and_was_withdrawn_are_aske
         assert [request.custom_id for request in store.requests_to_ask(JOB.id)] == list(NAMES)
         other = planned(engine, "two", NAMES[:1])
         sent = go(other, Lifecycle.SUBMITTING)
-        go(other, Lifecycle.PLANNED, facts=replace(sent.facts, absent_creates=2))
-        assert other.absent_creates(batch(0).id) == store.absent_creates(batch(0).id) == 3  # for its first answer
+        go(other, Lifecycle.PLANNED, facts=replace(sent.facts, given_up_creates=2))
+        assert other.given_up_creates(batch(0).id) == store.given_up_creates(batch(0).id) == 3  # for its first answer
 
 
 def test_two_requests_of_a_job_that_want_one_answer_are_asked_once(url: str) -> None:

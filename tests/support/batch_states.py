@@ -66,23 +66,15 @@ def unsent() -> TransientProviderError:
     return TransientProviderError("the network is unreachable; nothing was sent", is_sent=False)
 
 
-def differs(before: Batch, decision: Move | Wait) -> dict[str, object]:
-    """The columns that a decision changes."""
-    names = [field.name for field in fields(Batch)]
-    return {
-        name: getattr(decision.after, name) for name in names if getattr(decision.after, name) != getattr(before, name)
-    }
-
-
-def check(before: Batch, decision: Move | Wait | Collect, kind: type, **expected: object) -> None:
-    """The decision is of this kind, and changes these columns and no others."""
-    assert type(decision) is kind
-    assert not isinstance(decision, Collect)
-    found = differs(before, decision)
-    assert found == expected
-    assert found.keys() <= CHANGEABLE
-    assert isinstance(decision, Wait) or is_legal(before.state, decision.after.state)
-    assert isinstance(decision, Move) or decision.after.state is before.state
+def claim(before: Batch, decision: Move | Wait | Collect | None, *events: str, **changes: object) -> None:
+    """Claim that a decision tells these events, and changes these columns and no others, apart from the reason."""
+    assert isinstance(decision, Move | Wait)
+    after = decision.after
+    names = [field.name for field in fields(Batch) if field.name != "reason" or "reason" in changes]
+    assert {name: getattr(after, name) for name in names if getattr(after, name) != getattr(before, name)} == changes
+    assert changes.keys() <= CHANGEABLE
+    assert told(decision) == [*events]
+    assert is_legal(before.state, after.state) if isinstance(decision, Move) else after.state is before.state
 
 
 def told(decision: Move | Wait | Collect) -> list[str]:
