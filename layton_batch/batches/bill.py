@@ -87,8 +87,7 @@ class Bill:
     def unknown_cost(self) -> Decimal:
         """The most that the requests of unknown cost can have cost in USD, as far as their bounds are known. No sum of
         ``spent`` contains it."""
-        bounds = (self._bounds.get(charge.custom_id) for charge in self.charges if charge.unknown_cost)
-        return sum((bound for bound in bounds if bound is not None), Decimal(0))
+        return total_bound(self._bounds.get(charge.custom_id) for charge in self.charges if charge.unknown_cost)
 
     def ours(self) -> CostTotals:
         """Return the batch's sums by this bill, as far as they are known."""
@@ -114,6 +113,11 @@ class Bill:
         bound = self.unknown_cost
         most = f"at most ${bound:f}, which the budget counts" if bound else "no bound is known"
         yield COST_UNKNOWN, f"{numbers}: what they cost cannot be told and is not in this run's bill; {most}"
+
+
+def total_bound(bounds: Iterable[Decimal | None]) -> Decimal:
+    """Return the most that requests can have cost in USD, as far as their bounds are known."""
+    return sum((bound for bound in bounds if bound is not None), Decimal(0))
 
 
 def known_sums(sums: CostTotals, reasons: Collection[str]) -> CostTotals:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from layton_batch.batches import machine
+from layton_batch.batches.bill import total_bound
 from layton_batch.batches.decisions import at, carry_out
 from layton_batch.batches.tick import ProviderLists
-from layton_batch.batches.unknown_costs import bound_of
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, MatchingBatch, Submission
@@ -19,7 +19,7 @@ def reconcile(run: Run, provider: Provider, batch: Batch) -> bool:
     """Look for the batch once. Return True if that ends the search: it is there, was never made, or is `lost`."""
     reading = _reading(run, provider, batch)
     decision = machine.after_look(
-        batch, reading, at(run, batch), bound=bound_of(run, batch),
+        batch, reading, at(run, batch), bound=total_bound(run.store.asked_of(batch.id).values()),
         given_up_creates=run.store.given_up_creates(batch.id),
     )  # fmt: skip
     return carry_out(run, batch, decision, reading if isinstance(reading, ProviderError) else None)
@@ -28,7 +28,9 @@ def reconcile(run: Run, provider: Provider, batch: Batch) -> bool:
 def look_later(run: Run, provider: Provider, batch: Batch) -> bool:
     """Look once more for creates of the batch that were given up: they may be in the list by now, or certainly not."""
     reading = _reading(run, provider, batch)
-    decision = machine.after_later_look(batch, reading, at(run, batch), bound=bound_of(run, batch))
+    decision = machine.after_later_look(
+        batch, reading, at(run, batch), bound=total_bound(run.store.asked_of(batch.id).values())
+    )
     return carry_out(run, batch, decision, reading if isinstance(reading, ProviderError) else None)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layton_batch.batches import machine
+from layton_batch.batches.bill import total_bound
 from layton_batch.batches.decisions import at
 from layton_batch.batches.reconcile import sent_already, surely_ours
 from layton_batch.batches.tick import ProviderLists
-from layton_batch.batches.unknown_costs import bound_of
 from layton_batch.clock import utc
 from layton_batch.errors import ManifestError, ProviderError, UnknownStatusError
 from layton_batch.providers.protocol import Provider
@@ -59,7 +59,7 @@ def send_again(run: Run, batch_id: str) -> None:
     batch = _lost(run, batch_id)
     _require_absent(run, batch)
     now = run.clock.now()
-    move = machine.sent_again(batch, bound_of(run, batch), now)
+    move = machine.sent_again(batch, total_bound(run.store.asked_of(batch.id).values()), now)
     run.store.apply(batch, move, now)  # the next plan writes it into the table of unknown costs
 
 
@@ -76,7 +76,9 @@ def not_made(run: Run, batch_id: str) -> None:
         raise ManifestError(f"batch {batch.id} of run {run.id} is {batch.state}, and each of its creates was answered")
     _require_absent(run, batch)
     now = run.clock.now()
-    run.store.apply(batch, machine.never_made(batch, now, bound=bound_of(run, batch)), now)
+    run.store.apply(
+        batch, machine.never_made(batch, now, bound=total_bound(run.store.asked_of(batch.id).values())), now
+    )
 
 
 def _require_absent(run: Run, batch: Batch) -> None:
