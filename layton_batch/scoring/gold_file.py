@@ -145,7 +145,7 @@ def _frame(portion: Sequence[tuple[RowLocation, Row]], names: Mapping[str, None]
     frame = pl.DataFrame(columns, schema={name: _DTYPES[kind] for name, kind in types.items()})
     frame = frame.rename({ITEM: "item_id"}).with_columns(
         pl.col("n_hints", "sample").cast(pl.Int64),
-        content=pl.Series([*map(content_key, columns[ANSWER], columns[JUSTIFICATION])], dtype=pl.Int64),
+        content=pl.Series([*map(content_key, frame[ANSWER], frame[JUSTIFICATION])], dtype=pl.Int64),
         silent=pl.col(ANSWER).is_null(),
         file=pl.Series([location.file for location, _ in portion], dtype=pl.Categorical()),
         line=pl.Series([location.line for location, _ in portion], dtype=pl.UInt32()),
