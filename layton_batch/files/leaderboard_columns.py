@@ -10,7 +10,7 @@ import polars as pl
 
 
 class OverRounds(StrEnum):
-    """How one value is made of those of a model's rounds; least and most also of rounds that repeat an earlier one."""
+    """Rule that makes one value of those of a model's rounds; least and most are also of repeated rounds."""
 
     FIRST = "first"
     SUM = "sum"
