@@ -1,8 +1,8 @@
-"""How often 95 % intervals hold the truth: the gate's worlds, truth first; ``--vote-first``: older ones.
+"""How often 95 % intervals hold the truth in made-up worlds; ``--held-out``: what people said, in real data.
 
 ``coverage [--core | --world NAME...] [--boards N] [--start N] [--draw-every N] [--seconds N] [--keep
 FILE]`` plays boards and prints their table, ``coverage --table FILE...`` that of what runs have kept. ``--slope S``:
-as if the ability slope was known. ``--vote-first [--full]`` plays worlds that draw the vote first.
+as if the ability slope was known.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import gate, truth
+from benchmarks import held_out, truth
 from layton_batch.stats import hierarchical
 from tests.stats.truth_worlds import CORE, WORLDS
 
@@ -22,8 +22,7 @@ KNOWN = 0.02
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="coverage")
-    parser.add_argument("--vote-first", action="store_true")
-    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--core", action="store_true")
     parser.add_argument("--world", action="append", choices=tuple(WORLDS))
     parser.add_argument("--boards", type=int)
@@ -34,13 +33,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--slope", type=float, help="as if the ability slope was known; judges of a world err at 1")
     parser.add_argument("--table", type=Path, nargs="+")
     asked = parser.parse_args(arguments)
-    if asked.vote_first:
-        gate.main(full=asked.full, boards=asked.boards)
-    else:
-        _truth_first(asked)
-
-
-def _truth_first(asked: argparse.Namespace) -> None:
+    if asked.held_out:
+        held_out.main()
+        return
     if asked.slope is not None:
         hierarchical.SLOPE_MEAN, hierarchical.SLOPE_SD = asked.slope, KNOWN
     if asked.table:

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 import polars as pl
+
+
+class OverRounds(StrEnum):
+    """Rule that makes one value of those of a model's rounds; least and most are also of repeated rounds."""
+
+    FIRST = "first"
+    SUM = "sum"
+    MEAN = "mean"
+    LEAST = "least"
+    MOST = "most"
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardColumn:
     """``words``: what the column says. ``count``: the heading of a count of answers, which tables and pages show where
     it says something. ``json_name``: its name in JSON, where that is another. ``in_history``: kept in the snapshots of
-    earlier boards. ``is_stored``: stands in tables and files."""
+    earlier boards. ``is_stored``: stands in tables and files. ``over_rounds``: of a model that was asked several
+    times."""
 
     dtype: pl.DataType
     words: str
@@ -20,6 +32,7 @@ class LeaderboardColumn:
     json_name: str = ""
     in_history: bool = False
     is_stored: bool = True
+    over_rounds: OverRounds = OverRounds.FIRST
 
 
 _INTEGER, _FLOAT, _TEXT = pl.Int64(), pl.Float64(), pl.String()
@@ -33,6 +46,11 @@ _ESTIMATE = {
     "half_width": (_FLOAT, "half width", "half of the interval"),
 }
 """A score with its interval and its rank, on one target; null where nothing is known."""
+_OVER_ROUNDS = {
+    "rank_best": OverRounds.LEAST,
+    "rank_worst": OverRounds.MOST,
+    **dict.fromkeys(("score", "lower", "upper", "half_width"), OverRounds.MEAN),
+}
 ESTIMATE = tuple(_ESTIMATE)
 NEW, SET = "new_", "set_"
 """Prefixes of the columns of both targets: new items of the kind, exactly this set."""
@@ -51,6 +69,7 @@ def _on(prefix: str, target: str, *, in_history: bool) -> dict[str, LeaderboardC
             f"the {words} {target}",
             in_history=in_history and name in ("score", "lower", "upper"),
             is_stored=name != "half_width",
+            over_rounds=_OVER_ROUNDS.get(name, OverRounds.FIRST),
         )
         for name, (dtype, words, _) in _ESTIMATE.items()
     }
@@ -70,11 +89,19 @@ LEADERBOARD: Mapping[str, LeaderboardColumn] = {
     "method": LeaderboardColumn(_TEXT, "the method of the interval", in_history=True),
     "metric": LeaderboardColumn(_TEXT, "the metric", in_history=True),
     "n_items": LeaderboardColumn(_INTEGER, "items of the score", in_history=True),
-    "n_unparsed": LeaderboardColumn(_INTEGER, "predictions that could not be parsed", count="unparsed"),
-    "n_missing": LeaderboardColumn(_INTEGER, "items without an answer", count="missing"),
-    "n_unjudged": LeaderboardColumn(_INTEGER, "predictions without a readable verdict", count="unjudged"),
-    "n_verdicts": LeaderboardColumn(_INTEGER, "verdicts that judges were asked for, on answered predictions"),
-    "n_verdicts_missing": LeaderboardColumn(_INTEGER, "of these, verdicts that cannot be read or never came"),
+    "n_unparsed": LeaderboardColumn(
+        _INTEGER, "predictions that could not be parsed", count="unparsed", over_rounds=OverRounds.SUM
+    ),
+    "n_missing": LeaderboardColumn(_INTEGER, "items without an answer", count="missing", over_rounds=OverRounds.SUM),
+    "n_unjudged": LeaderboardColumn(
+        _INTEGER, "predictions without a readable verdict", count="unjudged", over_rounds=OverRounds.SUM
+    ),
+    "n_verdicts": LeaderboardColumn(
+        _INTEGER, "verdicts that judges were asked for, on answered predictions", over_rounds=OverRounds.SUM
+    ),
+    "n_verdicts_missing": LeaderboardColumn(
+        _INTEGER, "of these, verdicts that cannot be read or never came", over_rounds=OverRounds.SUM
+    ),
     "flags": LeaderboardColumn(_TEXT, "what a reader has to know of this row, by name", in_history=True),
     "level": LeaderboardColumn(_FLOAT, "the level of the interval, a fraction", in_history=True),
     "target": LeaderboardColumn(
@@ -82,15 +109,21 @@ LEADERBOARD: Mapping[str, LeaderboardColumn] = {
     ),
     **_on(NEW, "for new items", in_history=False),
     **_on(SET, "on these items", in_history=True),
-    "own_labels": LeaderboardColumn(_INTEGER, "labels on this model's own answers", in_history=True),
+    "own_labels": LeaderboardColumn(
+        _INTEGER, "labels on this model's own answers", in_history=True, over_rounds=OverRounds.SUM
+    ),
     "borrowed_labels": LeaderboardColumn(_INTEGER, "labels on other answers that inform this row", in_history=True),
     "smallest_gold_bin": LeaderboardColumn(
         _INTEGER, "the fewest borrowed labels behind any vote of this model", json_name="fewest_labels_per_vote"
     ),
     "jury_vote": LeaderboardColumn(
-        _FLOAT, "the jury's mean vote on these items: its share of yes in percent, which no label corrects"
+        _FLOAT,
+        "the jury's mean vote on these items: its share of yes in percent, which no label corrects",
+        over_rounds=OverRounds.MEAN,
     ),
-    "n_abstained": LeaderboardColumn(_INTEGER, "predictions that abstained", count="abstained"),
+    "n_abstained": LeaderboardColumn(
+        _INTEGER, "predictions that abstained", count="abstained", over_rounds=OverRounds.SUM
+    ),
     "labels_needed": LeaderboardColumn(_INTEGER, "labels that would give ± 3 points, on a leaderboard without labels"),
     "rounds": LeaderboardColumn(_INTEGER, "samples of each item, where there are several"),
     "round_sd": LeaderboardColumn(_FLOAT, "standard deviation of the score over the samples, in points"),

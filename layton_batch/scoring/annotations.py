@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 
 import polars as pl
@@ -121,7 +121,7 @@ class JoinedLabels:
     @property
     def locations(self) -> pl.DataFrame:
         """Return the annotated predictions (entrant and item) with their number in ``by_prediction``, ``about``."""
-        names = [(entrant.model, entrant.provider, entrant.n_hints, item_id) for entrant, item_id in self.by_prediction]
+        names = [(*astuple(entrant), item_id) for entrant, item_id in self.by_prediction]
         return pl.DataFrame(names, schema={name: VOTES[name] for name in _PLACE}, orient="row").with_row_index("about")
 
 

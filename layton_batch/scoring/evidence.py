@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,6 +21,11 @@ class Entrant:
     model: str
     provider: str
     n_hints: int
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Entrant:
+        """Return the entrant of a row with the columns ``ENTRANT``."""
+        return cls(row["model"], row["provider"], row["n_hints"])
 
 
 ENTRANT = ("model", "provider", "n_hints")

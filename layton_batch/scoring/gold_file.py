@@ -13,19 +13,15 @@ What a file may say of its judges is in :mod:`layton_batch.scoring.jury_record`.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any
 
-import msgspec
 import polars as pl
-from msgspec import Meta
 
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
-from layton_batch.files.sources import JsonLines, Row, RowLocation, nothing_in, portions, with_text_id
+from layton_batch.files.sources import Row, RowLocation, placed_rows, with_text_id
 from layton_batch.scoring.evidence import ENTRANT, content_key
 from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, GoldSet
 from layton_batch.scoring.jury_record import JudgeRecord, record_columns, record_columns_of, recorded_value
@@ -42,30 +38,25 @@ _IDENTIFYING = (ITEM, HUMAN["answer_correct"], HUMAN["justification_correct"])
 _SHOWN_COLUMNS = 12
 _SAMPLES = 10_000
 _FRAME_ROWS = 5_000
-_Item = Annotated[str, Meta(min_length=1)] | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-_Text = Annotated[str, Meta(min_length=1)]
-_FIELDS: Mapping[str, tuple[object, ...]] = {
-    ITEM: (_Item,),
-    "provider": (_Text,),
-    "model": (_Text,),
-    "n_hints": (Annotated[int, Meta(ge=0, le=2**63 - 1)], 0),
-    ANSWER: (str | None, None),
-    JUSTIFICATION: (str | None, None),
-    "kind": (str | None, None),
-    "ranked": (bool | None, None),
-    "sample": (Annotated[int, Meta(ge=1, le=_SAMPLES)] | None, None),
+_FIELDS: Mapping[str, type] = {
+    **dict.fromkeys((ITEM, "provider", "model"), str),
+    "n_hints": int,
+    **dict.fromkeys((ANSWER, JUSTIFICATION, "kind"), str),
+    "ranked": bool,
+    "sample": int,
 }
-"""Types and defaults of the columns that are not about decisions and judges, in the order of a row's values."""
-_DECISION = "true, false or null"
-_KINDS = {
-    **dict.fromkeys((ITEM, "provider", "model"), "text"),
-    **dict.fromkeys(("ranked", _OTHER_JURY), _DECISION),
-    "n_hints": "a whole number",
-    "sample": f"a whole number from 1 to {_SAMPLES:,}",
+"""Columns that are not about decisions and judges, and the type of their values, which may be null."""
+_DTYPES: Mapping[type, pl.DataType] = {str: pl.String(), bool: pl.Boolean(), int: pl.Int128()}
+_CHECKS: Mapping[str, tuple[Callable[[pl.Series], pl.Series], str]] = {
+    **dict.fromkeys((ITEM, "provider", "model"), (lambda values: values.fill_null("") != "", "text")),
+    "n_hints": (lambda values: values.fill_null(-1).is_between(0, 2**63 - 1), "a whole number"),
+    "sample": (
+        lambda values: values.fill_null(1).is_between(1, _SAMPLES),
+        f"a whole number from 1 to {_SAMPLES:,}",
+    ),
 }
-"""Values of columns, in words; of judges' and people's columns a decision, of the others text or null."""
-_Values = tuple[Any, ...]
-"""The values of a row: those of ``_FIELDS``, then of :attr:`_GoldForm.decisions`, then of :attr:`_GoldForm.of_jury`."""
+"""Columns whose values have more than a type: the check, and the values in words."""
+_WORDS = {str: "text or null", bool: "true, false or null"}
 
 
 def read_gold(
@@ -86,13 +77,7 @@ def read_gold(
         if bundled_items is None:
             raise DataError("[gold] source 'bundled': this task has no bundled gold set: name a file, or leave it out")
         source = str(bundled_gold(bundled_items))
-    reader = _Reader(keep_texts=keep_texts)
-    for portion in portions(source, base, settings, clock):
-        if not (isinstance(portion, JsonLines) and reader.take_lines(portion)):
-            reader.take(portion)
-    if reader.is_empty:
-        raise nothing_in(source)
-    return reader.gold()
+    return parse_gold(placed_rows(source, base, settings, clock), keep_texts=keep_texts)
 
 
 def bundled_gold(bundled_items: Path) -> Path:
@@ -108,174 +93,94 @@ def bundled_gold(bundled_items: Path) -> Path:
     return path
 
 
-def parse_gold(rows: Iterable[tuple[RowLocation, Row]]) -> GoldSet:
-    """Make a gold set of rows. Raises DataError naming file, line and column."""
-    reader = _Reader()
-    reader.take(rows)
-    return reader.gold()
-
-
-class _GoldForm:
-    """The columns of a gold set as far as it is read, and the typed decoder of a line with these columns."""
-
-    def __init__(self, columns: Mapping[str, None]) -> None:
-        names = (
-            name.removeprefix(prefix) for name in columns for prefix in VERDICT.values() if name.startswith(prefix)
-        )
-        self.judges = list(dict.fromkeys(names))
-        self.decisions = [prefix + judge for judge in self.judges for prefix in VERDICT.values()]
-        self.decisions += HUMAN.values()
-        of_jury = {column for _, _, column in record_columns_of(self.judges)} | {_OTHER_JURY}
-        self.of_jury = [name for name in columns if name in of_jury]
-        known_columns = [*_FIELDS, *self.decisions, *self.of_jury]
-        self._known = len(known_columns)
-        types: dict[str, tuple[object, ...]] = dict.fromkeys((*known_columns, *columns), (Any, None))
-        types |= dict.fromkeys(self.decisions, (bool | None, None))
-        types |= {name: (bool | None if name == _OTHER_JURY else str | None, None) for name in self.of_jury}
-        types |= _FIELDS
-        names_in_code = {f"column_{number}": name for number, name in enumerate(types)}
-        self._line = msgspec.defstruct(
-            "Line",
-            [(code, *types[name]) for code, name in names_in_code.items()],  # type: ignore[misc]
-            rename=names_in_code,
-            kw_only=True,
-            forbid_unknown_fields=True,
-            gc=False,
-        )
-        self._decode = msgspec.json.Decoder(self._line).decode
-
-    def lines(self, content: bytes) -> list[_Values] | None:
-        """Decode whole lines. None where a line has another column, another type or is not JSON: then the lines are
-        read one by one, for the column to be learnt or the fault to be named."""
+def parse_gold(placed: Iterable[tuple[RowLocation, Row]], *, keep_texts: bool = True) -> GoldSet:
+    """Make a gold set of rows. Raises DataError naming file, line and column; a fault in a row is raised after what is
+    wrong with the columns of all rows."""
+    names: dict[str, None] = {}
+    frames: list[pl.DataFrame] = []
+    fault, file, remaining = None, "", iter(placed)
+    while portion := list(islice(remaining, _FRAME_ROWS)):
+        file = file or portion[0][0].file
+        names |= dict.fromkeys(chain.from_iterable(row for _, row in portion))
         try:
-            rows = list(map(self._decode, io.BytesIO(content)))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-        return [msgspec.structs.astuple(row)[: self._known] for row in rows]
-
-    def row(self, row: Row, location: RowLocation) -> _Values:
-        """Return a row's values as the line decoder does. Raises DataError naming the wrong column."""
-        row = with_text_id(row, ITEM)
-        try:
-            return msgspec.structs.astuple(msgspec.convert(row, self._line))[: self._known]
-        except msgspec.ValidationError as error:
-            # the path ends such a message, and a field that is missing has none
-            column = str(error).removesuffix("`").rpartition("`")[2].removeprefix("$.")
-            kind = _KINDS.get(column, _DECISION if column in self.decisions else "text or null")
-            raise DataError(f"{location}: column {column!r} must be {kind}, not {row.get(column)!r:.60}") from None
-
-
-class _Reader:
-    """Rows that become a gold set. A fault in a row is raised after what is wrong with the columns of all rows."""
-
-    def __init__(self, *, keep_texts: bool = True) -> None:
-        self._keep_texts = keep_texts
-        self._names: dict[str, None] = {}
-        self._form: _GoldForm | None = None
-        self._waiting: list[tuple[RowLocation, Row]] = []
-        """Rows that are not in a frame yet."""
-        self._frames: list[pl.DataFrame] = []
-        self._file = ""
-        """The file of the first row."""
-        self._fault: DataError | None = None
-        self._other_jury = False
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._file
-
-    def take_lines(self, lines: JsonLines) -> bool:
-        """Append the rows of lines, all of which have the known columns. False: they have to be taken one by one."""
-        self._close()
-        if self._form is None or self._fault is not None:
-            return False
-        values = self._form.lines(lines.content)
-        if values is None:
-            return False
-        self._append(values, [lines.first.file] * len(values), range(lines.first.line, lines.first.line + len(values)))
-        return True
-
-    def take(self, rows: Iterable[tuple[RowLocation, Row]]) -> None:
-        """Append rows of any columns."""
-        for placed in rows:
-            self._file = self._file or placed[0].file
-            self._waiting.append(placed)
-            if len(self._waiting) == _FRAME_ROWS:
-                self._close()
-
-    def _close(self) -> None:
-        """Put the waiting rows into a frame."""
-        rows, self._waiting = self._waiting, []
-        names = dict.fromkeys(chain.from_iterable(row for _, row in rows))
-        if self._form is None or not names.keys() <= self._names.keys():
-            self._names |= names
-            self._form = _GoldForm(self._names) if self._names else None
-        if self._form is None or self._fault is not None or not rows:
-            return
-        try:
-            values = [self._form.row(row, location) for location, row in rows]
+            frames += [_frame(portion, names, keep_texts=keep_texts)] if fault is None else []
         except DataError as error:
-            self._fault = error
-        else:
-            self._append(values, [location.file for location, _ in rows], [location.line for location, _ in rows])
+            fault = error
+    _check_columns(names, file)
+    judges = _judges(list(names), file)
+    if fault is not None:
+        raise fault
+    graders = [[prefix + judge for prefix in VERDICT.values()] for judge in judges] + [list(HUMAN.values())]
+    rows = pl.concat(frames, how="diagonal")
+    frames.clear()
+    recorded = _recorded(rows, judges)
+    _check_unique(rows)
+    other_jury = _OTHER_JURY in rows.columns and bool(rows[_OTHER_JURY].any())
+    rows = rows.select(*(name for name in GOLD if name in rows.columns), *chain.from_iterable(graders))
+    rows = rows.with_columns(
+        pl.when(pl.col("kind") != "").then("kind").alias("kind"),
+        pl.col("ranked").fill_null(value=True),
+        *(_both(*columns) for columns in graders),
+    )
+    return GoldSet(judges, rows, recorded, other_jury)
 
-    def _append(self, rows: Sequence[_Values], files: Sequence[str], lines: Sequence[int]) -> None:
-        if self._form is None or not rows:
-            return
-        names = (*_FIELDS, *self._form.decisions, *self._form.of_jury)
-        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-        self._other_jury = self._other_jury or True in columns.pop(_OTHER_JURY, ())
-        texts = columns[ANSWER], columns[JUSTIFICATION]
-        columns |= {
-            "item_id": tuple(map(str, columns.pop(ITEM))),
-            "content": tuple(map(content_key, *texts)),
-            "silent": tuple(text is None for text in texts[0]),
-        }
-        if not self._keep_texts:
-            del columns[ANSWER], columns[JUSTIFICATION]
-        types = {**dict.fromkeys(self._form.decisions, pl.Boolean()), **dict.fromkeys(self._form.of_jury, pl.String())}
-        types = {name: GOLD.get(name) or types[name] for name in columns}
-        places = {"file": pl.Series(files, dtype=pl.Categorical()), "line": pl.Series(lines, dtype=pl.UInt32())}
-        self._frames.append(pl.DataFrame(columns, schema=types).with_columns(**places))
 
-    def gold(self) -> GoldSet:
-        """The gold set of all rows. Raises DataError for the first thing that is wrong with them."""
-        self._close()
-        file = self._file
-        missing = [column for column in _NEEDED if column not in self._names]
-        if set(_IDENTIFYING) <= set(missing):
-            columns = ", ".join(islice(self._names, _SHOWN_COLUMNS))
-            if "answer_correct" in self._names:
-                raise DataError(
-                    f"{file}: is a file of labels, and belongs to a run: `layton-batch label import RUN {file}`, "
-                    "then `layton-batch leaderboard RUN`; in a manifest: [gold] annotations"
-                )
-            asks = (
-                f"; `layton-batch run {file} --model PROVIDER:ID` asks questions" if "question" in self._names else ""
-            )
-            raise DataError(
-                f"{file}: not a gold set and no table of scores; its columns are {columns}; a table of scores has the "
-                "columns model, item_id and score, and a row for each model and item; a gold set has the columns "
-                f"{', '.join(_NEEDED)}{asks}"
-            )
-        if missing:
-            raise DataError(f"{file}: not a gold set, it has no column {', '.join(missing)}{_SCORES_FORM}")
-        judges = _judges(list(self._names), file)
-        if self._fault is not None:
-            raise self._fault
-        graders = [[prefix + judge for prefix in VERDICT.values()] for judge in judges] + [list(HUMAN.values())]
-        rows = pl.concat(self._frames, how="diagonal")
-        self._frames.clear()
-        recorded = _recorded(rows, judges)
-        _check_unique(rows)
-        rows = rows.select(*(name for name in GOLD if name in rows.columns), *chain.from_iterable(graders))
-        is_known = pl.col("kind") != ""
-        rows = rows.with_columns(
-            pl.when(is_known).then("kind").alias("kind"),
-            pl.col("ranked").fill_null(value=True),
-            *(_both(*columns) for columns in graders),
+def _frame(portion: Sequence[tuple[RowLocation, Row]], names: Mapping[str, None], *, keep_texts: bool) -> pl.DataFrame:
+    """Return the columns of some rows that a gold set is made of, with their locations. Raises DataError for the first
+    value that does not belong in its column."""
+    judges = dict.fromkeys(
+        name.removeprefix(prefix) for name in names for prefix in VERDICT.values() if name.startswith(prefix)
+    )
+    of_jury = {column for _, _, column in record_columns_of(list(judges))} & names.keys()
+    decisions = [prefix + judge for judge in judges for prefix in VERDICT.values()] + list(HUMAN.values())
+    types: dict[str, type] = dict(_FIELDS)
+    types |= dict.fromkeys((*decisions, *({_OTHER_JURY} & names.keys())), bool) | dict.fromkeys(of_jury, str)
+    rows = [with_text_id(row, ITEM) for _, row in portion]
+    columns = {name: [row.get(name, 0 if name == "n_hints" else None) for row in rows] for name in types}
+    wrong = [(at, name) for name, kind in types.items() if (at := _first_wrong(name, columns[name], kind)) is not None]
+    if wrong:
+        at, name = min(wrong, key=lambda cell: cell[0])
+        words = _CHECKS[name][1] if name in _CHECKS else _WORDS[types[name]]
+        raise DataError(f"{portion[at][0]}: column {name!r} must be {words}, not {rows[at].get(name)!r:.60}")
+    frame = pl.DataFrame(columns, schema={name: _DTYPES[kind] for name, kind in types.items()})
+    frame = frame.rename({ITEM: "item_id"}).with_columns(
+        pl.col("n_hints", "sample").cast(pl.Int64),
+        content=pl.Series([*map(content_key, frame[ANSWER], frame[JUSTIFICATION])], dtype=pl.Int64),
+        silent=pl.col(ANSWER).is_null(),
+        file=pl.Series([location.file for location, _ in portion], dtype=pl.Categorical()),
+        line=pl.Series([location.line for location, _ in portion], dtype=pl.UInt32()),
+    )
+    return frame if keep_texts else frame.drop(ANSWER, JUSTIFICATION)
+
+
+def _first_wrong(name: str, values: Sequence[object], kind: type) -> int | None:
+    """Return the place of the first value that does not belong in a column; None: there is none."""
+    if odd := set(map(type, values)) - {kind, type(None)}:
+        return next(at for at, value in enumerate(values) if type(value) in odd)
+    if name not in _CHECKS:
+        return None
+    is_right = _CHECKS[name][0](pl.Series(values, dtype=_DTYPES[kind]))
+    return None if is_right.all() else is_right.arg_min()
+
+
+def _check_columns(names: Mapping[str, None], file: str) -> None:
+    """Raises DataError for columns that are not those of a gold set."""
+    missing = [column for column in _NEEDED if column not in names]
+    if not missing:
+        return
+    if not set(_IDENTIFYING) <= set(missing):
+        raise DataError(f"{file}: not a gold set, it has no column {', '.join(missing)}{_SCORES_FORM}")
+    if "answer_correct" in names:
+        raise DataError(
+            f"{file}: is a file of labels, and belongs to a run: `layton-batch label import RUN {file}`, "
+            "then `layton-batch leaderboard RUN`; in a manifest: [gold] annotations"
         )
-        return GoldSet(judges, rows, recorded, self._other_jury)
+    questions = f"; `layton-batch run {file} --model PROVIDER:ID` asks questions" if "question" in names else ""
+    raise DataError(
+        f"{file}: not a gold set and no table of scores; its columns are {', '.join(islice(names, _SHOWN_COLUMNS))}; a "
+        "table of scores has the columns model, item_id and score, and a row for each model and item; a gold set has "
+        f"the columns {', '.join(_NEEDED)}{questions}"
+    )
 
 
 def _location(rows: pl.DataFrame, number: int) -> RowLocation:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import string
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -84,10 +85,7 @@ def with_incomplete(board: pl.DataFrame, models: Iterable[tuple[Entrant, str]]) 
     if ranked.is_empty():
         return ranked
     shared = ranked.select("method", "metric", "level", "target").row(0, named=True)
-    rows = [
-        shared | {"model": model.model, "provider": model.provider, "n_hints": model.n_hints, "progress": progress}
-        for model, progress in models
-    ]
+    rows = [shared | asdict(model) | {"progress": progress} for model, progress in models]
     return pl.concat([ranked, pl.DataFrame(rows, schema=board.schema)])
 
 

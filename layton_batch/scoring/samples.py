@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from layton_batch.files.leaderboard_columns import COUNTS, NEW, SET
+from layton_batch.files.leaderboard_columns import LEADERBOARD, NEW, SET, OverRounds
 from layton_batch.scoring.board import failures_of, rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.leaderboard import flags_of, leaderboard
@@ -38,7 +38,7 @@ def rank_sampled(sheets: Sequence[ItemScores], rules: ScoringRules) -> pl.DataFr
 def with_rounds(board: pl.DataFrame, sheets: Sequence[ItemScores]) -> pl.DataFrame:
     """The board of mean sheets, with what ``sheets``, one a sample, say of the rounds."""
     rounds = _by_entrant(sheets)
-    rows = [row | _counted(rounds[_entrant(row)]) for row in board.iter_rows(named=True)]
+    rows = [row | _counted(rounds[Entrant.of(row)]) for row in board.iter_rows(named=True)]
     return leaderboard(rows)
 
 
@@ -48,7 +48,7 @@ def mean_of_rounds(boards: Sequence[pl.DataFrame], samples: Mapping[str, int]) -
         return boards[0]
     rows_by_entrant: dict[Entrant, list[_Row]] = defaultdict(list)
     for row in (row for board in boards for row in board.iter_rows(named=True)):
-        rows_by_entrant[_entrant(row)].append(row)
+        rows_by_entrant[Entrant.of(row)].append(row)
     rows = [_mean_row(rounds, samples.get(entrant.model, 1)) for entrant, rounds in rows_by_entrant.items()]
     for prefix in (NEW, SET):
         _rank_again(rows, prefix)
@@ -56,10 +56,6 @@ def mean_of_rounds(boards: Sequence[pl.DataFrame], samples: Mapping[str, int]) -
 
 
 _Row = dict[str, Any]
-
-
-def _entrant(row: _Row) -> Entrant:
-    return Entrant(row["model"], row["provider"], row["n_hints"])
 
 
 def _by_entrant(sheets: Sequence[ItemScores]) -> dict[Entrant, list[ItemScores]]:
@@ -117,16 +113,8 @@ def _mean_row(rounds: Sequence[_Row], samples: int) -> _Row:
     for failure in (failure for row in own for failure in row["failures"]):
         failures[failure["kind"]] += failure["count"]
     flags = dict.fromkeys(flag for row in own for flag in flags_of(row["flags"]))
-    summed = (*COUNTS.values(), "own_labels", "n_verdicts", "n_verdicts_missing")
-    row = rounds[0] | {name: sum(row[name] for row in own) for name in summed}
-    for prefix in (NEW, SET):
-        for name in ("score", "lower", "upper", "half_width"):
-            row[prefix + name] = _mean([other[prefix + name] for other in own])
-        for name, end in (("rank_best", min), ("rank_worst", max)):  # as far as those of any round
-            ranks = [other[prefix + name] for other in rounds if other[prefix + name] is not None]
-            row[prefix + name] = end(ranks, default=None)
-    return row | {
-        "jury_vote": _mean([other["jury_vote"] for other in own]),
+    combined = {name: _combined(column.over_rounds, name, rounds, own) for name, column in LEADERBOARD.items()}
+    return combined | {
         "flags": ", ".join(flags),
         "failures": failures_of(failures),
         "rounds": samples if samples > 1 else None,
@@ -134,9 +122,19 @@ def _mean_row(rounds: Sequence[_Row], samples: int) -> _Row:
     }
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    present = [value for value in values if value is not None]
-    return round(sum(present) / len(present), 1) if len(present) == len(values) else None
+def _combined(rule: OverRounds, name: str, rounds: Sequence[_Row], own: Sequence[_Row]) -> Any:
+    present = [row[name] for row in rounds if row[name] is not None]
+    match rule:
+        case OverRounds.LEAST:
+            return min(present, default=None)
+        case OverRounds.MOST:
+            return max(present, default=None)
+        case OverRounds.SUM:
+            return sum(row[name] for row in own)
+        case OverRounds.MEAN:
+            values = [row[name] for row in own]
+            return None if None in values else round(sum(values) / len(values), 1)
+    return rounds[0][name]
 
 
 def _rank_again(rows: Sequence[_Row], prefix: str) -> None:

@@ -13,7 +13,7 @@ import orjson
 import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring.pairs import MOST
+from layton_batch.scoring.compare import MOST_COMPARED
 from layton_batch.site.board import Board
 from layton_batch.site.items_page import ListedItem
 from layton_batch.site.pages import more_assets, short_line, write
@@ -30,7 +30,7 @@ _SIGNS = {True: "✓", False: "✗", None: "?"}
 
 def has_comparison(folder: RunFolder, rows: int) -> bool:
     """Tell whether the board has at least two models and not too many to compare."""
-    return 1 < rows <= MOST and not table(folder, "pairs", ("model",)).is_empty()
+    return 1 < rows <= MOST_COMPARED and not table(folder, "pairs", ("model",)).is_empty()
 
 
 def compares_items(folder: RunFolder, rows: int, items: int) -> bool:

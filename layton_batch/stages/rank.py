@@ -28,13 +28,13 @@ from layton_batch.scoring.annotations import (
 )
 from layton_batch.scoring.annotator_agreement import annotator_agreement
 from layton_batch.scoring.board import rank_board
+from layton_batch.scoring.compare import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
 from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, ItemScores, with_contents
 from layton_batch.scoring.gold import HUMAN, judged_of, labels_of
 from layton_batch.scoring.judge_quality import JudgeDrift, diagnose, drift_of, has_verdicts, is_drift
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.leaderboard import OTHER_JUDGE, OTHER_MODEL, stored, with_flag, with_incomplete
-from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
 from layton_batch.scoring.turns import count_by_answer

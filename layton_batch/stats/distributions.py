@@ -153,10 +153,9 @@ def exact_sign_test(first: int, second: int) -> float:
 
     1 without any change.
     """
-    from scipy import special
+    from scipy import stats
 
-    changes = first + second
-    return min(1.0, 2 * float(special.bdtr(min(first, second), changes, 0.5))) if changes else 1.0
+    return float(stats.binomtest(first, first + second).pvalue) if first + second else 1.0
 
 
 def two_sided_quantile(level: float) -> float:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import orjson
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files import sources
-from layton_batch.files.sources import placed_rows
 from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet, labels_of
-from layton_batch.scoring.gold_file import bundled_gold, gold_rows, parse_gold, read_gold
+from layton_batch.scoring.gold_file import bundled_gold, gold_rows, read_gold
 from layton_batch.settings import Settings
 from tests.support.paths import ROOT, SHARED_DATA
 
@@ -195,66 +192,3 @@ def test_judges_that_other_rows_name_did_not_sit(tmp_path: Path) -> None:
     found = gold(tmp_path, row(), row(riddle_id="r2", **later))
     assert found.judges == ("b", "a", "c")
     assert [decided(found, at, "c") for at in (0, 1)] == [NOTHING, (True, True, True)]
-
-
-ALIKE = [
-    orjson.dumps(row(riddle_id=f"r{at}", model="mn"[at % 2], answer=f"said {at}", both_correct_b=at % 3 > 0)) + b"\n"
-    for at in range(40)
-]
-ODD = {
-    "nothing": (b"", b""),
-    "escaped": (b'"said 7"', rb'"a \"quote\", \u00e9 and \\"'),
-    "missing": (b'"said 7"', b"null"),
-    "a number for an item": (b'"r7"', b"7"),
-    "an item that is half a number": (b'"r7"', b"07"),
-    "another order": (b'"provider":"openai","model":"n"', b'"model":"n","provider":"openai"'),
-    "spaces": (b'"answer":', b'"answer" : '),
-    "said again": (b'"is_answer_correct_b"', b'"answer":"again","is_answer_correct_b"'),
-    "said in a part": (b'"n_hints":0', b'"more":{"answer":"x"},"n_hints":0'),
-    "another column": (b'"n_hints":0', b'"n_hints":0,"kind":"unparsed","sample":2,"ranked":false'),
-    "no text": (b'"said 7"', b"7"),
-    "half a line": (b',"justification"', b'\n,"justification"'),
-    "two in a line": (b"}", b'},{"riddle_id":"r99"}'),
-    "not UTF-8": (b"said 7", b"said \xff"),
-    "a raw control character": (b"said 7", b"said\t7"),
-    "half a surrogate pair": (b"said 7", rb"\ud83d"),
-    "a quote too many": (b"said 7", b'said "7'),
-    "no decision": (b'"human_answer_correct":true', b'"human_answer_correct":1'),
-    "an empty line": (b'{"riddle_id":"r7"', b'\n{"riddle_id":"r7"'),
-    "another line's item": (b'"r7","provider":"openai","model":"n"', b'"r8","provider":"openai","model":"m"'),
-    "less at its end": (b',"human_answer_correct":true', b""),
-    "less at its end, two in a line": (b',"human_answer_correct":true,"human_justification_correct":true}', b"}{}"),
-}
-
-
-@pytest.mark.parametrize(("old", "new"), ODD.values(), ids=ODD)
-@pytest.mark.parametrize("ends", [b"", b"\r"])
-@pytest.mark.parametrize("at_once", [1 << 18, 1 << 11, 1])
-def test_lines_that_are_read_together_are_what_each_is_by_itself(
-    tmp_path: Path, old: bytes, new: bytes, ends: bytes, at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To the last row, or to the word of what is wrong with one."""
-    monkeypatch.setattr(sources, "_AT_ONCE", at_once)
-    path, settings = tmp_path / "gold.jsonl", Settings(tmp_path)
-    path.write_bytes(b"".join([*ALIKE[:7], ALIKE[7].replace(old, new, 1).replace(b"\n", ends + b"\n"), *ALIKE[8:]]))
-
-    def told(read: Callable[[], GoldSet]) -> object:
-        try:
-            found = read()
-        except DataError as error:
-            return str(error)
-        return found.judges, found.rows.columns, found.rows.rows()
-
-    assert told(lambda: read_gold(str(path), tmp_path, settings)) == told(
-        lambda: parse_gold(placed_rows(str(path), tmp_path, settings))
-    )
-
-
-def test_what_lines_of_one_form_mean_says_nothing_of_another_form(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "_AT_ONCE", 1)
-    path = tmp_path / "gold.jsonl"
-    path.write_bytes(b"".join([ALIKE[0], b"\n", b"{" + ALIKE[2]]))
-    with pytest.raises(DataError, match=r"gold\.jsonl, line 3: not JSON"):
-        read_gold(str(path), tmp_path, Settings(tmp_path))

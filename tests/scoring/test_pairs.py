@@ -12,12 +12,11 @@ from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.reports.statistics import print_comparison
-from layton_batch.scoring import pairs as pairs_module
+from layton_batch.scoring import compare
 from layton_batch.scoring.board import rank_board
-from layton_batch.scoring.compare import compare_marks, compare_votes
+from layton_batch.scoring.compare import compare_marks, compare_votes, pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.label_plan import LabelTarget, outlook, plan_next
-from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.site.board import label_need
 from tests.support.evidence import Ballot, Label, Rows, frames
@@ -120,7 +119,7 @@ def test_a_pair_graded_by_rule_is_exact_here_and_likely_on_new_items() -> None:
 
 def test_a_board_of_one_or_of_too_many_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pairs_by_votes(*frames(*evidence(1)), RULES) == []
-    monkeypatch.setattr(pairs_module, "MOST", 2)
+    monkeypatch.setattr(compare, "MOST_COMPARED", 2)
     assert pairs_by_votes(*frames(*evidence(3)), RULES) == []
 
 

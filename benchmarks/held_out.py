@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from layton_batch.stats.counts import IntArray, LabelledAnswers, Predictions
-from tests.stats.boards import FIELDS, LAYTON, Board
-from tests.stats.gate import ends_of
+from tests.stats.boards import FIELDS, LAYTON, Board, scored
 
 PARTS = 4  # how often a part of a model's labels is held out
 OWN_LABELS = (5, 10, 20)
@@ -26,6 +25,20 @@ class HeldOut:
     cases: int
     held: int
     half_width: float
+
+
+def main() -> None:
+    """Print how often the intervals hold what people said."""
+    rows = read_rows()
+    if rows is None:
+        print("real labels: the optional folder of real data is absent")
+        return
+    print("real labels held out, text split of layton-eval, three metrics; the answers whose labels are held out are")
+    print("scored, and people's verdict on them is the truth\n")
+    print("| held out | cases | held | half width |")
+    print("|---|---:|---:|---:|")
+    for cases in held_out(rows):
+        print(f"| {cases.what} | {cases.cases} | {cases.held} | {100 * cases.half_width:.2f} |", flush=True)
 
 
 def read_rows() -> list[dict[str, Any]] | None:
@@ -94,5 +107,5 @@ def _interval(case: _Case) -> tuple[float, float]:
         board.model[labelled], board.provider[board.model[labelled]], board.yes[labelled], board.total[labelled],
         board.human[labelled], row_of[labelled],
     )  # fmt: skip
-    low, high = ends_of(target, gold)[model][:2]
-    return low, high
+    score = scored(target, gold)[model]
+    return score.lower, score.upper
