@@ -252,7 +252,7 @@ def test_a_book_remembers_and_importing_it_does_not_load_the_price_data() -> Non
     prices = book()
     assert prices.price("openai", "gpt-5.1") is prices.price("openai", "gpt-5.1")
     code = (
-        "import sys, layton_batch.costs.report, layton_batch.costs.estimate, layton_batch.reports.cost\n"
+        "import sys, layton_batch.costs.report, layton_batch.costs.estimate, layton_batch.reports.cost_document\n"
         "sys.exit('genai_prices' in sys.modules or 'pydantic' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -21,11 +21,13 @@ from layton_batch.costs.report import (
     UnknownCost,
     UsageRow,
     build_report,
+    cost_table,
     line_json,
 )
 from layton_batch.errors import ManifestError
 from layton_batch.records import Usage
-from layton_batch.reports.cost import print_costs, report_csv, report_json, report_markdown
+from layton_batch.reports.cost_document import print_costs, report_json
+from layton_batch.reports.table import as_csv, as_markdown
 from layton_batch.states import Role
 from layton_batch.text import money
 
@@ -125,8 +127,8 @@ def test_unknown_is_never_zero_in_any_form() -> None:
     assert report.total.batched.usd is None
     line = line_json(report.lines[0])
     assert {line[key] for key in ("cost_usd", "unbatched_usd", "saved_usd", "price_source")} == {"unknown"}
-    assert report_markdown(report).count("| unknown | unknown | unknown | – |") == 2
-    assert ",unknown,unknown,unknown,,unknown,unknown," in report_csv(report)
+    assert as_markdown(cost_table(report)).count("| unknown | unknown | unknown | – |") == 2
+    assert ",unknown,unknown,unknown,,unknown,unknown," in as_csv(cost_table(report))
 
 
 def test_a_total_that_lacks_something_says_at_least() -> None:
@@ -135,7 +137,7 @@ def test_a_total_that_lacks_something_says_at_least() -> None:
     assert report.total.unpriced_requests == 2
     total = line_json(report.total)
     assert (total["cost_usd"], total["complete"]) == ("1.50", False)
-    assert "| at least $1.50 |" in report_markdown(report).splitlines()[-1]
+    assert "| at least $1.50 |" in as_markdown(cost_table(report)).splitlines()[-1]
 
 
 def test_a_run_without_requests_costs_nothing_and_knows_it() -> None:
@@ -181,15 +183,15 @@ HOSTILE = ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "  =1", "＝1", 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_stay_text(name: str) -> None:
     report = build_report([row(name)])
-    cells = list(csv.reader(io.StringIO(report_csv(report))))
+    cells = list(csv.reader(io.StringIO(as_csv(cost_table(report)))))
     assert len(cells) == 3
     assert not cells[1][1].strip().startswith(("=", "+", "-", "@", "＝"))
-    lines = report_markdown(report).splitlines()
+    lines = as_markdown(cost_table(report)).splitlines()
     assert len(lines) == 4
     assert all(line.replace(r"\\", "").replace(r"\|", "").count("|") == 15 for line in lines)
-    assert "<script>" not in report_markdown(report)
+    assert "<script>" not in as_markdown(cost_table(report))
     assert json.loads(json.dumps(report_json(report)))["rows"][0]["model"] == name
-    assert not any(char in report_csv(report) + report_markdown(report) for char in "\x1b\u202e")
+    assert not any(char in as_csv(cost_table(report)) + as_markdown(cost_table(report)) for char in "\x1b\u202e")
 
 
 def test_an_unknown_cost_is_bounded_beside_the_bill_and_makes_its_sums_incomplete() -> None:

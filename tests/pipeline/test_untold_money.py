@@ -12,7 +12,7 @@ from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Usage
-from layton_batch.reports.cost import report_json
+from layton_batch.reports.cost_document import report_json
 from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report

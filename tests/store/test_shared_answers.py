@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.reports.cost import report_json
+from layton_batch.reports.cost_document import report_json
 from layton_batch.runs.folders import find_run
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
