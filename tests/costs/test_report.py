@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -26,7 +27,7 @@ from layton_batch.costs.report import (
 )
 from layton_batch.errors import ManifestError
 from layton_batch.records import Usage
-from layton_batch.reports.cost_document import print_costs, report_json
+from layton_batch.reports.cost_document import CostDocument, print_costs, report_json
 from layton_batch.reports.table import as_csv, as_markdown
 from layton_batch.states import Role
 from layton_batch.text import money
@@ -119,6 +120,22 @@ def test_the_printed_bill_says_how_much_input_came_from_caches(capsys: pytest.Ca
     assert "cached: 200 of 2,000 input tokens were read from providers' caches" in printed
     print_costs(build_report([replace(row(), usage=Usage(1_000, 0, 2_000))]))
     assert "cached" not in capsys.readouterr().out
+
+
+def test_a_bill_to_send_is_one_page_with_a_line_a_model_and_what_it_was_of_the_live_price() -> None:
+    hostile = "<script>alert(1)</script>"
+    rows = [replace(row(), day="2026-11-30"), replace(row(hostile, "3.0"), day="2026-11-30", cost_unbatched=D("4.0"))]
+    query = CostQuery.parse("day,provider,model", "yesterday", "yesterday", TODAY)
+    page = CostDocument(build_report(rows, by=query.by), ["lab"], query).text("html")
+    assert "Cost of lab on 2026-11-30" in page
+    assert hostile not in page
+    assert "prefers-color-scheme: dark" in page
+    assert not re.findall(r"<(?:link|script|img)[^>]*(?:src|href)=\"(?!data:)", page)
+    lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line, re.S) for line in re.findall(r"<tr.*?</tr>", page, re.S)]
+    cells = [[re.sub(r"<.*?>", "", cell) for cell in line] for line in lines]
+    shares = {line[2]: (line[8], line[9], line[11]) for line in cells[1:]}
+    assert shares["gpt-5.1"] == ("$0.5000", "$1.00", "50%")
+    assert shares["Total"] == ("$3.50", "$5.00", "70%")
 
 
 def test_unknown_is_never_zero_in_any_form() -> None:
