@@ -15,7 +15,7 @@ Row = TypeVar("Row")
 
 
 class OutputForm(StrEnum):
-    """Where a table is shown. ``PAGE`` is HTML: a notebook, a page that a command writes, and the site."""
+    """Form in which a table is shown. ``PAGE`` is HTML: a notebook, a page that a command writes, and the site."""
 
     TERMINAL = "table"
     JSON = "json"

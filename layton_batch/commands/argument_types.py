@@ -56,7 +56,7 @@ def _choices(kind: object) -> Iterator[type | list[type] | None]:
 
 def _fits(value: object, kind: type | list[type] | None) -> bool:
     if isinstance(kind, list):
-        return isinstance(value, list | tuple) and all(any(_fits(part, one) for one in kind) for part in value)
+        return isinstance(value, list | tuple) and all(any(_fits(part, allowed) for allowed in kind) for part in value)
     kinds = (int, float) if kind is float else kind
     return isinstance(value, cast("type", kinds)) and (kind is bool or not isinstance(value, bool))
 
