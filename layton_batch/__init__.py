@@ -7,6 +7,7 @@ they are loaded when first used (``commands``; docs/python.md).
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 
@@ -14,19 +15,27 @@ __version__ = "0.1.0"
 _FUNCTIONS = {
     name: f"layton_batch.commands.{module}"
     for name, module in {
-        **{name: name for name in ("check", "compare", "cost", "export", "import_", "judges", "label_import")},
-        **{name: name for name in ("label_plan", "leaderboard", "plan", "resolve", "retry", "run", "site", "status")},
-        "verify": "verify",
-        "judge": "judge_frame",
+        **{name: name for name in ("cancel", "check", "compare", "cost", "export", "grade", "import_", "judge")},
+        **{name: name for name in ("judges", "label_import", "label_plan", "leaderboard", "overnight", "plan")},
+        **{name: name for name in ("resolve", "retry", "run", "site", "status", "verify")},
+        "statuses": "status",
     }.items()
 }
 """The functions of commands by name, with their modules. Their types are in ``__init__.pyi``, so that no import of the
 version leads to them."""
 
 
+@cache
+def _function(name: str) -> object:
+    """Return a command's function, which checks the types of its arguments."""
+    types = import_module("layton_batch.commands.argument_types")
+    checked: object = types.checked(getattr(import_module(_FUNCTIONS[name]), name))
+    return checked
+
+
 def __getattr__(name: str) -> object:
     if name in _FUNCTIONS:
-        return getattr(import_module(_FUNCTIONS[name]), name)
+        return _function(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
 
 

@@ -1,4 +1,4 @@
-"""Text for people: harmless whatever models and manifests wrote, one form for money, counts and ranges, and tables.
+"""Text for people: harmless whatever models and manifests wrote, one form for money, counts and ranges.
 
 ``printable``, ``plain`` and ``one_line`` are for terminals, tables and logs; ``visible`` is for pages, whose readers
 use every script. Escaping for HTML is the templates' business.
@@ -9,13 +9,9 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
 from decimal import ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING, overload
-
-if TYPE_CHECKING:
-    from layton_batch.records import JsonValue
+from typing import overload
 
 NONE = "–"
 """Stands in a cell that has no value."""
@@ -135,45 +131,6 @@ def number_text(value: float | None, digits: int = 1) -> str:
 def range_text(low: float | None, high: float | None, digits: int = 1) -> str:
     """``83.3–92.9``; the mark for none where an end is not known."""
     return NONE if low is None or high is None else f"{low:.{digits}f}–{high:.{digits}f}"
-
-
-# ---- tables --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """``name``: the heading, the key in JSON; line breaks in it are for terminals. ``is_text``: flush left, and folded
-    where the table is too wide. ``styles``: the style of cells with these texts."""
-
-    name: str
-    is_text: bool = False
-    style: str = ""
-    styles: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of cells under columns, for terminals, pages and files. ``sums``: numbers of the rows that add up others,
-    shown in bold; ``notes``: lines below the table on a terminal."""
-
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[JsonValue, ...], ...]
-    title: str = ""
-    notes: tuple[str, ...] = ()
-    sums: frozenset[int] = frozenset()
-
-
-def columns(*names: str, text: int | Sequence[str] = 1) -> tuple[Column, ...]:
-    """Columns by name; ``text``: how many of the first, or which, hold text rather than figures."""
-    texts = names[:text] if isinstance(text, int) else text
-    return tuple(Column(name, name in texts) for name in names)
-
-
-def text_table(
-    title: str, heads: Iterable[str], rows: Iterable[Iterable[str]], *, text: int | Sequence[str] = 1
-) -> Table:
-    """Make a titled table of texts; ``text`` as for :func:`columns`."""
-    return Table(columns(*heads, text=text), tuple(map(tuple, rows)), title)
 
 
 # ---- cells of a spreadsheet ----------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import typer
 from typer.core import TyperGroup
 
 from layton_batch import __version__
-from layton_batch.cli.exit_codes import ENDINGS
 
 PROGRAM = "layton-batch"
 
@@ -36,17 +35,17 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "plan": CommandEntry("commands.plan.plan", "Check a manifest and say what it would cost; pays nothing."),
         "run": CommandEntry("commands.run.run", "Start or continue a manifest's run."),
         "overnight": CommandEntry(
-            "cli.overnight.overnight", "Work on several manifests through the night, and publish what is complete."
+            "commands.overnight.overnight", "Work on several manifests through the night, and publish what is complete."
         ),
         "judge": CommandEntry("commands.judge.judge_file", "Put answers that are there already before a jury."),
-        "cancel": CommandEntry("cli.cancelling.cancel", "Stop paying: cancel a run's batches at the providers."),
+        "cancel": CommandEntry("commands.cancel.cancel", "Stop paying: cancel a run's batches at the providers."),
         "retry": CommandEntry("commands.retry.retry", "Give requests without an answer one more attempt."),
         "resolve": CommandEntry(
             "commands.resolve.resolve", "Say what became of a `lost` batch, or ignore those of a copy."
         ),
     },
     "Look": {
-        "status": CommandEntry("cli.looking.status", "Show where runs stand, and what to do next."),
+        "status": CommandEntry("cli.status_command.status", "Show where runs stand, and what to do next."),
         "leaderboard": CommandEntry("commands.leaderboard.leaderboard", "Rank models from runs or files."),
         "compare": CommandEntry("commands.compare.compare", "Tell which of two models is better, and how surely."),
         "judges": CommandEntry("commands.judges.judges", "Measure the judges against people."),
@@ -60,7 +59,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "verify": CommandEntry("commands.verify.verify", "Compute a run or a site again, and name what differs."),
     },
     "Files": {
-        "grade": CommandEntry("cli.grade_command.grade", "Grade predictions by a benchmark's rules."),
+        "grade": CommandEntry("commands.grade.grade", "Grade predictions by a benchmark's rules."),
         "import": CommandEntry("commands.import_.import_", "Take in answers and verdicts made elsewhere."),
         "export": CommandEntry("commands.export.export", "Write a run down in the forms that others read."),
         "sandbox": CommandEntry(
@@ -95,7 +94,7 @@ def _loaded(name: str, place: str) -> Any:
     if module.startswith("commands."):
         from layton_batch.cli.surface import command  # loads the manifest's form, which `--help` need not
 
-        target = command(target, ENDINGS.get(name))
+        target = command(target)
     own = typer.Typer(rich_markup_mode=None, add_completion=False)
     own.command(name)(target)
     return typer.main.get_command(own)

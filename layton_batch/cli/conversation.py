@@ -24,6 +24,7 @@ class TerminalConversation(Conversation):
         super().__init__()
         self.is_quiet = is_quiet
         self._with_board = with_board
+        self.has_told_outcome = False
 
     def ask(self, question: AgreementQuestion) -> None:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -37,4 +38,5 @@ class TerminalConversation(Conversation):
     def end(self, run: Run, status: Status) -> None:
         if not self.is_quiet:
             print_outcome(run, status, with_board=self._with_board)
+            self.has_told_outcome = True
         say_trouble(run)

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from layton_batch.cli.conversation import TerminalConversation
-from layton_batch.cli.endings import exit_code, print_outcome
+from layton_batch.cli.endings import print_outcome
 from layton_batch.cli.terminal import say
-from layton_batch.commands.driving import driven
+from layton_batch.commands.driving import drive_with_reports
 from layton_batch.commands.known_items import bundled_answerer
+from layton_batch.commands.own_sandbox import sandbox_folder
+from layton_batch.commands.run_result import exit_code
 from layton_batch.commands.starting import DEMO_MANIFESTS
-from layton_batch.errors import ManifestError, file_error
-from layton_batch.files import atomic
+from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest, shipped
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.open import open_run
@@ -56,25 +57,14 @@ def run_demo(out: Path, task: str = FIRST) -> int:
     config = SandboxConfig(
         batch_seconds=BATCH_SECONDS,
         answerer=bundled_answerer(),
-        state_dir=_sandbox_folder(out, task),
+        state_dir=sandbox_folder(out / "sandbox" / task, "--out"),  # each task has a bill of its own
     )
     with Sandbox(config) as server:
         # only the sandbox's variables: whatever keys this machine has are not used
         settings = Settings.from_environment(server.environment(), out)
         with open_run(manifest, out, settings, poll_seconds=max(BATCH_SECONDS / 4, 0.1)) as run:
-            status = driven(run, TerminalConversation(is_quiet=False))
+            status = drive_with_reports(run, TerminalConversation(is_quiet=False))
             print_outcome(run, status)
             billed = server.ledger().total_usd
     say(f"the sandbox billed ${billed:.6f}; the run accounts for ${status.spent_usd:.6f}")
     return exit_code(status)
-
-
-def _sandbox_folder(out: Path, task: str) -> Path:
-    """Make the sandbox's folder of a task, so that each task has a bill of its own."""
-    folder = out / "sandbox" / task
-    try:
-        atomic.make_folder(folder)
-    except OSError as error:
-        message = f"cannot make {folder}: {error.strerror or error}; --out names another place"
-        raise file_error(message, error) from error
-    return folder

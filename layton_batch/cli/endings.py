@@ -1,14 +1,11 @@
-"""Closing sentences of `run` and `cancel`, and the exit codes."""
+"""Closing sentences of `run`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.cli.terminal import say
-from layton_batch.commands.run_result import RunResult
-from layton_batch.errors import FileError
-from layton_batch.records import Batch
+from layton_batch.commands.run_result import trouble_lines
 from layton_batch.reports.status_tables import (
     failure_lines,
     next_steps,
@@ -19,25 +16,13 @@ from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import run_source, shown_path
 from layton_batch.runs.status import RunState, Status
 from layton_batch.scoring.verdict_counts import known_counts, lacking_told
-from layton_batch.states import OPEN, FinishReason, Lifecycle
+from layton_batch.states import FinishReason
 from layton_batch.text import one_line, plural
 
-CALL_AGAIN, UNANSWERED = 75, 5
 MOST_CUT_MODELS = 5
 """Models whose cut answers have a line of their own at the end of `run`."""
 MANY_CUT = 0.05
 """Share of a model's answers from which it is worth while to ask all of them again."""
-CODES = {RunState.RUNNING: CALL_AGAIN, RunState.NEEDS_PERSON: 4, RunState.OVER_BUDGET: 3, RunState.CANCELLED: 0}
-
-
-# ---- run -----------------------------------------------------------------------------------------------------------
-
-
-def exit_code(status: Status) -> int:
-    """Return the exit code: 0 done, 75 not finished, 3 budget, 4 a person must decide, 5 done with gaps."""
-    if status.state is RunState.DONE:
-        return UNANSWERED if status.unanswered else 0
-    return CODES[status.state]
 
 
 def print_outcome(run: Run, status: Status, *, with_board: bool = True) -> None:
@@ -57,21 +42,15 @@ def print_outcome(run: Run, status: Status, *, with_board: bool = True) -> None:
     say(one_line(f"next: {_next_step(run, status)}"))
 
 
-def say_trouble(run: Run) -> int:
-    """Print what a person has to do about the run's tables. Return the exit code for it, 0 if there is nothing."""
-    for subject, reason in run.trouble.items():
-        say(f"{subject} was left as it is: {reason}")
-    return FileError.exit_code if run.trouble else 0
-
-
-def run_exit_code(result: RunResult) -> int:
-    """Return the exit code of `run` and `judge`."""
-    return FileError.exit_code if result.trouble else exit_code(result.status)
+def say_trouble(run: Run) -> None:
+    """Print what a person has to do about the run's tables."""
+    for line in trouble_lines(run.trouble):
+        say(line)
 
 
 def _print_board(run: Run) -> None:
     """Print the board of the complete models, what a reader has to know of it, and the total of the bill."""
-    from layton_batch.reports.cost import total_line
+    from layton_batch.reports.cost_document import total_line
     from layton_batch.reports.leaderboard_tables import print_board
     from layton_batch.scoring.leaderboard import with_incomplete
     from layton_batch.stages.publish import cost_report
@@ -117,30 +96,3 @@ def _cut_answers(run: Run) -> Iterator[str]:
         )
     if own.height > MOST_CUT_MODELS:
         yield f"so were answers of {plural(own.height - MOST_CUT_MODELS, 'more model')}"
-
-
-# ---- cancel --------------------------------------------------------------------------------------------------------
-
-
-def ask_to_stop(run: Run) -> None:
-    """Cancel the run. Print a line for each batch that is not stopped yet."""
-    if is_done(run):
-        say(f"{run.id} is done: there is nothing to cancel")
-    for unstopped in cancel_run(run):
-        batch = unstopped.batch
-        say(one_line(f"not stopped yet  {batch.id} ({batch.provider} {batch.provider_id}): {unstopped.reason}"))
-
-
-def cancel_exit_code(status: Status) -> int:
-    """Return 0 if no provider has a batch of the run any more, 4 if a person must decide about a batch."""
-    if status.state is RunState.NEEDS_PERSON:
-        return CODES[status.state]
-    return CALL_AGAIN if any(_is_outstanding(batch) for batch in status.batches) else 0
-
-
-def _is_outstanding(batch: Batch) -> bool:
-    """Return whether a provider may go on with the batch, or has results that are not here. A batch that was withdrawn
-    before it was sent is not outstanding.
-    """
-    withdrawn = batch.state is Lifecycle.ENDED and batch.provider_id is None
-    return batch.state in OPEN and not withdrawn

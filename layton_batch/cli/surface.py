@@ -17,13 +17,13 @@ from layton_batch.commands.parameters import CommandLineForm
 from layton_batch.errors import ManifestError
 from layton_batch.reports.document import Document
 
-Ending = Callable[[Any], int]
-"""Return the exit code for a document. Raises LaytonBatchError for what ends the command otherwise."""
 _FORM = "form"
+_SHOWN_AS = "shown_as"
+"""The parameter of a function whose work depends on the form in which its document is shown."""
 _JSON = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 
 
-def command(function: Callable[..., Document], ending: Ending | None = None) -> Callable[..., None]:
+def command(function: Callable[..., Document]) -> Callable[..., None]:
     """Return the function for Typer. Parameters without a Typer annotation are Python's alone."""
     parameters = inspect.signature(function, eval_str=True)
     converses = "conversation" in parameters.parameters  # then the outcome is told while the run is open
@@ -42,12 +42,15 @@ def command(function: Callable[..., Document], ending: Ending | None = None) -> 
             from layton_batch.cli.conversation import TerminalConversation  # loads what a plan need not
 
             with_board = not arguments.get("once", False)
-            arguments["conversation"] = TerminalConversation(is_quiet=form == "json", with_board=with_board)
+            conversation = TerminalConversation(is_quiet=form == "json", with_board=with_board)
+            arguments["conversation"] = conversation
+        if _SHOWN_AS in parameters.parameters:
+            arguments[_SHOWN_AS] = form
         with notes_below():
             document = function(**arguments)
-            if not converses or form == "json":
+            if not (converses and conversation.has_told_outcome):
                 print_document(document, form)
-        raise typer.Exit(0 if ending is None else ending(document))
+        raise typer.Exit(document.end())
 
     shown = [parameter for parameter, _ in given.values() if parameter is not None]
     shown += _form_option(forms)

@@ -5,19 +5,33 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
-from layton_batch.commands.machine_check import MachineFinding, examine, print_findings
-from layton_batch.commands.parameters import CommandLineForm, Offline, Runs, environment, manifest_path, runs_folder
+from layton_batch.columns import Table
+from layton_batch.commands.machine_check import FINDINGS, MachineFinding, examine, print_findings
+from layton_batch.commands.parameters import (
+    CommandLineForm,
+    Offline,
+    Runs,
+    RunSource,
+    environment,
+    manifest_path,
+    runs_folder,
+)
+from layton_batch.errors import ManifestError
 from layton_batch.files.sources import ITEM_ENDINGS, read_rows
 from layton_batch.manifest.item_check import ItemCheck, check_items, guess_task
 from layton_batch.reports.document import Document
-from layton_batch.reports.items import print_items
+from layton_batch.reports.item_findings import findings_table, print_items
 from layton_batch.runs.folders import given_manifest
 from layton_batch.settings import Settings
+
+CheckSource: TypeAlias = "RunSource | None"
+"""A manifest, its run, or items."""
+WRONG = ManifestError.exit_code
+"""Exit code for something that a run would refuse or misread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +46,14 @@ class MachineDocument(Document):
         """Return whether a run would refuse it."""
         return any(finding.is_bad for finding in self.findings)
 
+    def end(self) -> int:
+        return WRONG if self.is_wrong else 0
+
     def show(self) -> None:
         print_findings(self.subject, self.findings)
 
     def as_json(self) -> object:
-        return [{"check": each.check, "state": str(each.state), "detail": each.detail} for each in self.findings]
+        return Table(FINDINGS, self.findings).records()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +68,19 @@ class ItemsDocument(Document):
         """Return whether a run would refuse or misread it."""
         return self.result.has_errors
 
+    def end(self) -> int:
+        return WRONG if self.is_wrong else 0
+
     def show(self) -> None:
         print_items(self.source, self.result)
 
     def as_json(self) -> object:
-        findings = [{**asdict(finding), "level": finding.level} for finding in self.result.findings]
-        return {"file": self.source, **asdict(self.result), "findings": findings}
+        return {"file": self.source, **asdict(self.result), "findings": findings_table(self.result.findings).records()}
 
 
 def check(
     source: Annotated[
-        str | Path | None,
+        CheckSource,
         CommandLineForm(str | None),
         typer.Argument(
             metavar="[MANIFEST | FILE]",

@@ -14,9 +14,19 @@ from layton_batch.commands.sources import read_board_sources
 from layton_batch.errors import ManifestError
 from layton_batch.grading.board_sources import BoardOptions
 from layton_batch.reports.document import Document
-from layton_batch.reports.statistics import comparison_markdown, gate_markdown, print_comparison, print_gate
-from layton_batch.scoring.compare import Comparison, Gate, compare_marks, compare_votes, gate
+from layton_batch.reports.statistics import (
+    comparison_json,
+    comparison_markdown,
+    comparison_table,
+    gate_markdown,
+    print_comparison,
+    print_gate,
+)
+from layton_batch.scoring.compare import Comparison, Gate, GateResult, compare_marks, compare_votes, gate
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
+
+CODES = {GateResult.NOT_WORSE: 0, GateResult.WORSE: 6, GateResult.UNDECIDED: 7}
+"""Exit codes of a comparison with a margin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +52,11 @@ class ComparisonDocument(Document):
             "method": compared.method,
         }
         counts = {"level": compared.level, "n_items": compared.n_items}
-        rows = [{**names, **asdict(standing), **counts} for standing in compared.standings]
+        rows = [{**names, **standing, **counts} for standing in comparison_table(compared).records()]
         return pl.DataFrame(rows, infer_schema_length=None)
+
+    def end(self) -> int:
+        return 0 if self.decision is None else CODES[self.decision.result]
 
     def show(self) -> None:
         if self.decision is not None:
@@ -52,7 +65,7 @@ class ComparisonDocument(Document):
             print_comparison(self.comparison, self.target)
 
     def as_json(self) -> object:
-        return asdict(self.decision or self.comparison)
+        return comparison_json(self.comparison) if self.decision is None else asdict(self.decision)
 
     def text(self, form: str) -> str:
         below = "" if self.decision is None else gate_markdown(self.decision)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from layton_batch.commands.notes import note, warn
 from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.model_checks import all_models
 from layton_batch.reports.plan_tables import in_short
 from layton_batch.runs.context import Run
 from layton_batch.settings import Settings
@@ -142,5 +143,4 @@ def _folder_is_gone(run_id: str, amount: str) -> str:
 
 
 def _is_here(manifest: Manifest, settings: Settings) -> bool:
-    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
-    return all(settings.is_on_this_machine(spec.provider) for spec in specs)
+    return all(settings.is_on_this_machine(spec.provider) for spec in all_models(manifest))

@@ -10,7 +10,7 @@ import typer
 from layton_batch.clock import SystemClock, utc
 from layton_batch.commands.parameters import CommandLineForm, Runs, SeveralRuns, environment, run_folders
 from layton_batch.costs.report import CostQuery
-from layton_batch.reports.cost import CostDocument
+from layton_batch.reports.cost_document import CostDocument
 from layton_batch.stages.publish import queried_costs
 
 
@@ -31,8 +31,13 @@ def cost(
     A line for each provider, model and stage, or for each group of --by, and the total: requests, tokens, cost, the
     price of the same tokens without batches, and the cost's share of it. A request belongs to the day, in UTC, on which
     its batch ended.
+
+    --format html is one page to send: it needs no other file, and fits a phone. Last night by model:
+    `layton-batch cost RUN --since yesterday --by day,provider,model --format html > cost.html`.
     """
     settings = environment()
     groups = by if by is None or isinstance(by, str) else ",".join(by)
     query = CostQuery.parse(groups, since, until, utc(SystemClock().now()).date())
-    return CostDocument(queried_costs(run_folders(run, runs, settings), query, settings))
+    folders = run_folders(run, runs, settings)
+    names = [folder.root.resolve().name for folder in folders]
+    return CostDocument(queried_costs(folders, query, settings), names, query)

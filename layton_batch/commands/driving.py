@@ -40,7 +40,7 @@ class Conversation:
     ``is_quiet``: notes on the beginning of a run and on its cost are left out.
     """
 
-    is_quiet = False
+    is_quiet: bool = False
 
     def __init__(self, progress: Progress | None = None) -> None:
         self._progress = progress
@@ -57,7 +57,9 @@ class Conversation:
         """Tell the outcome of a run that is still open."""
 
 
-def driven(run: Run, conversation: Conversation, *, once: bool = False, stop_at: float | None = None) -> Status:
+def drive_with_reports(
+    run: Run, conversation: Conversation, *, once: bool = False, stop_at: float | None = None
+) -> Status:
     """Drive the run and report on it; a person who stops it is told that calls in progress are waited for."""
     try:
         with conversation.reporting(run) as progress:
@@ -68,7 +70,7 @@ def driven(run: Run, conversation: Conversation, *, once: bool = False, stop_at:
 
 
 @contextmanager
-def driven_run(
+def open_and_drive(
     manifest: Manifest,
     runs: Path,
     settings: Settings,
@@ -120,7 +122,7 @@ def driven_run(
             raise
         remember(run.folder, settings)
         before = None if stop_at is None else read_status(run.store)
-        status = driven(run, conversation, once=once, stop_at=stop_at)
+        status = drive_with_reports(run, conversation, once=once, stop_at=stop_at)
         yield run, status if stop_at is None or clock.now() < stop_at else after_deadline(before, status)
 
 

@@ -29,7 +29,7 @@ from layton_batch.files.sources import portions, user_path
 from layton_batch.grading.board_sources import BoardOptions, run_sources
 from layton_batch.reports.document import Document
 from layton_batch.reports.label_sheet import LabelTableRows, count_filled_rows, is_row_to_label, sheet_csv
-from layton_batch.reports.statistics import print_label_plan
+from layton_batch.reports.statistics import label_plan_json, print_label_plan
 from layton_batch.reports.table import frame_of
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
@@ -54,7 +54,7 @@ class LabelPlanDocument(Document):
         print_label_plan(self.plan)
 
     def as_json(self) -> object:
-        return asdict(self.plan)
+        return label_plan_json(self.plan)
 
 
 def label_plan(

@@ -13,12 +13,13 @@ from enum import StrEnum
 from pathlib import Path
 
 from layton_batch.clock import SystemClock
+from layton_batch.columns import Column, Table
 from layton_batch.commands.notes import warn
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.addresses import shown
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import ModelFindings, check_models
+from layton_batch.manifest.model_checks import ModelFindings, all_models, check_models
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.providers import BUILT_IN, OWN_ADDRESSES
 from layton_batch.records import ModelSpec
@@ -27,7 +28,7 @@ from layton_batch.runs.environment_notes import address_notes, file_notes, hub_n
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.own_prices import price_book
 from layton_batch.settings import Settings
-from layton_batch.text import Column, Table, plural
+from layton_batch.text import plural
 
 ENOUGH_BYTES = 1 << 30
 MOST_DRIFT = 60.0
@@ -74,7 +75,7 @@ def examine(
     if manifest is not None and not offline:
         warn(address_notes(manifest, settings))
     settings = settings if manifest is None else manifest.addressed(settings)
-    needed = _needed(manifest)
+    needed = [] if manifest is None else all_models(manifest)
     names = list(BUILT_IN) if manifest is None else list(dict.fromkeys(spec.provider for spec in needed))
     with_key = [name for name in names if settings.has_key(name)]
     findings = [MachineFinding(".env", State.NOTE, note) for note in file_notes(settings)]
@@ -94,18 +95,19 @@ def examine(
 
 def print_findings(subject: str, findings: Sequence[MachineFinding]) -> None:
     """Print what is not well, a line each; one line where all is."""
-    rows = tuple((str(finding.state), finding.check, finding.detail) for finding in findings if not finding.is_well)
-    if not rows:
+    shown = [finding for finding in findings if not finding.is_well]
+    if not shown:
         say_line(f"{subject}: all is well ({plural(len(findings), 'check')})")
         return
-    state = Column("", is_text=True, styles={State.NOTE: "yellow", State.BAD: "red"})
-    show(Table((state, Column("", is_text=True), Column("", is_text=True)), rows), gap=1)
+    show(Table(FINDINGS, shown), gap=1)
 
 
-def _needed(manifest: Manifest | None) -> Sequence[ModelSpec]:
-    if manifest is None:
-        return ()
-    return (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
+FINDINGS: tuple[Column[MachineFinding], ...] = (
+    Column("state", value=lambda finding: str(finding.state), is_text=True,
+           styles={State.NOTE: "yellow", State.BAD: "red"}),
+    Column("check", is_text=True),
+    Column("detail", is_text=True),
+)  # fmt: skip
 
 
 def _keys(names: Sequence[str], settings: Settings, *, must: bool) -> Iterator[MachineFinding]:

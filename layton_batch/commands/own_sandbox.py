@@ -9,9 +9,11 @@ from pathlib import Path
 from layton_batch.commands.known_items import known_items
 from layton_batch.commands.notes import note, warn
 from layton_batch.errors import ManifestError, file_error
+from layton_batch.files import atomic
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.model_checks import all_models
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.runs.folders import SANDBOX_STATE, sandbox_runs
 from layton_batch.sandbox import Sandbox, SandboxConfig
@@ -37,14 +39,15 @@ def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Ma
     """
     place = sandbox_runs(runs)
     manifest = load_manifest(path, PromptFiles(settings, place))
-    _check_providers(manifest)
+    if unplayed := sorted({spec.provider for spec in all_models(manifest)} - set(PROVIDERS)):
+        raise ManifestError(f"--sandbox does not play {', '.join(unplayed)}; it plays {', '.join(PROVIDERS)}")
     task = manifest_task(manifest)
     items = load_items(manifest, task, settings)
     items_with_reference = known_items(items, manifest.name)
     config = SandboxConfig(
         batch_seconds=BATCH_SECONDS,
         answerer=SimulateAnswerer(items_with_reference),
-        state_dir=_made(place / SANDBOX_STATE),
+        state_dir=sandbox_folder(place / SANDBOX_STATE, "--runs"),
     )
     with Sandbox(config) as server:
         note(f"sandbox: made-up answers, no key, every call goes to 127.0.0.1; runs are in {place}")
@@ -58,16 +61,11 @@ def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Ma
         )
 
 
-def _check_providers(manifest: Manifest) -> None:
-    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
-    if unplayed := sorted({spec.provider for spec in specs} - set(PROVIDERS)):
-        raise ManifestError(f"--sandbox does not play {', '.join(unplayed)}; it plays {', '.join(PROVIDERS)}")
-
-
-def _made(folder: Path) -> Path:
+def sandbox_folder(folder: Path, option: str) -> Path:
+    """Make the folder of a sandbox's state. Raises FileError that names the ``option`` of another place."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(folder)
     except OSError as error:
-        message = f"cannot make {folder}: {error.strerror or error}; --runs names another place"
+        message = f"cannot make {folder}: {error.strerror or error}; {option} names another place"
         raise file_error(message, error) from error
     return folder

@@ -132,6 +132,11 @@ def run_folders(
     return find_each_run(names, runs_folder(runs, settings))
 
 
+def dollars_text(amount: str | float | Decimal | None) -> str | None:
+    """Return a budget as a manifest has it."""
+    return None if amount is None else str(amount)
+
+
 def names_of(given: object, argument: str) -> tuple[str, ...]:
     """Return names of files or models: one as a tuple of one. Raises ManifestError for anything else."""
     if isinstance(given, str | Path):

@@ -26,7 +26,7 @@ from layton_batch.files.sources import user_path
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.reports.document import Document
-from layton_batch.reports.plan_tables import job_rows, plan_json, plan_table, print_plan
+from layton_batch.reports.plan_tables import plan_json, plan_table, print_plan
 from layton_batch.reports.status_tables import no_price
 from layton_batch.reports.table import as_html
 from layton_batch.runs.environment_notes import address_notes
@@ -79,10 +79,15 @@ class Plan(Document):
             return ManifestError("\n".join(("`run` refuses to begin:", *self.preview.refused)))
         return OverBudgetError(no_price(self.preview.unpriced)) if self.preview.unpriced else None
 
+    def end(self) -> int:
+        if self.refusal is not None:
+            raise self.refusal
+        return 0
+
     @property
     def jobs(self) -> pl.DataFrame:
         """Return a row a job."""
-        return pl.DataFrame(job_rows(self.preview), infer_schema_length=None)
+        return pl.DataFrame(plan_table(self.preview).records(), infer_schema_length=None)
 
     def show(self) -> None:
         print_plan(self.preview)

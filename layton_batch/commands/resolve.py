@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.batches import resolve as persons_word
+from layton_batch.batches import resolve as decisions
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
 from layton_batch.commands.retry import DecisionDocument, is_cancelled
@@ -80,14 +80,14 @@ def resolve(
 
 def _decision(adopt: str | None, *, resubmit: bool, not_made: bool, give_up: bool, ignore: bool) -> Decision:
     """Return what to do with the batch. Raises ManifestError unless exactly one decision is given."""
-    decisions: list[tuple[bool, Decision]] = [
-        (adopt is not None, lambda run, name: persons_word.adopt_batch(run, name, str(adopt))),
-        (resubmit, persons_word.send_again),
-        (not_made, persons_word.not_made),
-        (give_up, persons_word.give_up),
-        (ignore, persons_word.ignore_copy),
+    given: list[tuple[bool, Decision]] = [
+        (adopt is not None, lambda run, name: decisions.adopt_batch(run, name, str(adopt))),
+        (resubmit, decisions.send_again),
+        (not_made, decisions.not_made),
+        (give_up, decisions.give_up),
+        (ignore, decisions.ignore_copy),
     ]
-    chosen = [decision for is_given, decision in decisions if is_given]
+    chosen = [decision for is_given, decision in given if is_given]
     if len(chosen) != 1:
         raise ManifestError("resolve: say one of --adopt ID, --resubmit, --not-made, --give-up and --ignore")
     return chosen[0]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock
-from layton_batch.commands.driving import Conversation, Progress, driven_run, loaded_manifest
+from layton_batch.commands.driving import Conversation, Progress, loaded_manifest, open_and_drive
 from layton_batch.commands.parameters import (
     CommandLineForm,
     MaxUsd,
@@ -18,6 +18,7 @@ from layton_batch.commands.parameters import (
     UseSandbox,
     Yes,
     calling_environment,
+    dollars_text,
     manifest_path,
     runs_folder,
 )
@@ -89,7 +90,7 @@ def run(
     settings, clock = calling_environment().with_engine(engine), clock or SystemClock()
     place = runs_folder(runs, settings)
     given, run_place = manifest_path(manifest), None
-    amount = None if max_usd is None else str(max_usd)
+    amount = dollars_text(max_usd)
     stop_at = deadline(until, clock)
     if not models:
         given, run_place = given_manifest(given, sandbox_runs(place) if sandbox else place)
@@ -97,7 +98,7 @@ def run(
     conversation = conversation or Conversation(progress)
     with (
         loaded_manifest(path, run_place or place, settings, sandbox=sandbox) as (loaded, place, settings),
-        driven_run(
+        open_and_drive(
             with_budget(loaded, amount), place, settings, clock, conversation, once=once,
             stop_at=stop_at, poll_seconds=poll_seconds, yes=yes, offline=offline or sandbox,
         ) as (opened, status),

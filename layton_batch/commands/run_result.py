@@ -7,25 +7,43 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from layton_batch.clock import SystemClock
-from layton_batch.errors import DataError
+from layton_batch.columns import text_table
+from layton_batch.errors import DataError, FileError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.reports.document import Document
 from layton_batch.reports.status_tables import Words, next_steps, print_status, status_json
 from layton_batch.reports.table import as_html, say_line
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import reserves_expected, run_source
-from layton_batch.runs.status import Status, read_status
+from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.scoring.verdict_counts import VerdictCounts, known_counts
 from layton_batch.store.run_store import RunStore
-from layton_batch.text import Table, did_you_mean
+from layton_batch.text import did_you_mean
+
+CALL_AGAIN, NEEDS_PERSON, UNANSWERED = 75, 4, 5
+CODES = {RunState.RUNNING: CALL_AGAIN, RunState.NEEDS_PERSON: NEEDS_PERSON, RunState.OVER_BUDGET: 3,
+         RunState.CANCELLED: 0}  # fmt: skip
+"""Exit codes of a run that is not done."""
 
 if TYPE_CHECKING:
     import polars as pl
 
     from layton_batch.reports.leaderboard_tables import Leaderboard
+
+
+def exit_code(status: Status) -> int:
+    """Return the exit code of `run`: 0 done, 75 not finished, 3 budget, 4 a person must decide, 5 done with gaps."""
+    if status.state is RunState.DONE:
+        return UNANSWERED if status.unanswered else 0
+    return CODES[status.state]
+
+
+def trouble_lines(trouble: Mapping[str, str]) -> list[str]:
+    """Return what a person has to do about the run's tables."""
+    return [f"{subject} was left as it is: {reason}" for subject, reason in trouble.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +72,7 @@ class RunResult(Document):
         store: RunStore,
         status: Status | None = None,
         trouble: Mapping[str, str] = MappingProxyType({}),
-    ) -> RunResult:
+    ) -> Self:
         """Read where a run stands now, or at ``status``."""
         status = status or read_status(store)
         return cls(
@@ -67,6 +85,13 @@ class RunResult(Document):
             known_counts(folder.tables),
             trouble,
         )
+
+    def end(self) -> int:
+        return FileError.exit_code if self.trouble else self.state_code()
+
+    def state_code(self) -> int:
+        """Return the exit code for the run's state."""
+        return exit_code(self.status)
 
     @property
     def name(self) -> str:
@@ -137,4 +162,4 @@ class RunResult(Document):
     def _repr_html_(self) -> str:
         spent = f"{self.name}: {self.state}, ${self.spent_usd:f} spent"
         reason = "" if self.reason is None else f": {self.reason}"
-        return as_html(Table((), (), spent + reason)) + self.leaderboard._repr_html_()
+        return as_html(text_table(spent + reason, (), ())) + self.leaderboard._repr_html_()

@@ -13,6 +13,7 @@ import typer
 from layton_batch.clock import SystemClock
 from layton_batch.commands.notes import TextDocument
 from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
+from layton_batch.errors import DamagedTableError
 from layton_batch.files.addresses import WEB
 from layton_batch.text import first_of, money, plural
 from layton_batch.verification.published import verify_url
@@ -35,6 +36,9 @@ class VerificationDocument(TextDocument):
     def differences(self) -> list[str]:
         """Return a sentence for each part that differs."""
         return [line for result in self.results for line in result.differences]
+
+    def end(self) -> int:
+        return DamagedTableError.exit_code if self.differences else 0
 
     @property
     def sentences(self) -> Iterator[str]:

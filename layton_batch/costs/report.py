@@ -6,22 +6,25 @@ What has no known price is ``None`` here and the word *unknown* when printed, ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import count
 
+from layton_batch.columns import DATA, EVERYWHERE, Column, OutputForm, Table, record
 from layton_batch.costs.stated import CostComparison, differing
 from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue, Usage
 from layton_batch.states import Role
-from layton_batch.text import decimal_text, money
+from layton_batch.text import NONE, decimal_text, money, tokens_text
 
 UNKNOWN = "unknown"
 BY = ("provider", "model", "stage")
 """The groups of a bill that is asked for without any."""
 GROUPS = ("run", *BY, "day", "week", "month")
 """Groups by which a bill can be added up."""
+_IN_FILES = DATA | {OutputForm.MARKDOWN}
 NOT_ENDED = "not ended"
 """The day of a batch that has not ended."""
 
@@ -262,25 +265,71 @@ def line_json(line: CostLine, by: Sequence[str] = BY) -> dict[str, JsonValue]:
     ``complete`` false: the line's dollars are a lower bound, or unknown, because some requests have no known price, or
     because of ``unknown_cost_requests``, which cost at most ``unknown_cost_usd`` beside that.
     """
-    share = line.share_of_live
-    return {
-        **dict(zip(by, line.group, strict=False)),
-        "requests": line.requests,
-        "input_tokens": line.input_tokens,
-        "cached_input_tokens": line.cached_input_tokens,
-        "output_tokens": line.output_tokens,
-        "reasoning_tokens": line.reasoning_tokens,
-        "cost_usd": line.batched.exact,
-        "unbatched_usd": line.unbatched.exact,
-        "saved_usd": line.saved.exact,
-        "share_of_live": None if share is None else round(float(share), 4),
-        "price_source": line.price_source or UNKNOWN,
-        "price_date": line.price_date or UNKNOWN,
-        "unpriced_requests": line.unpriced_requests,
-        "unknown_cost_requests": line.unknown_cost_requests,
-        "unknown_cost_usd": line.unknown_cost.exact,
-        "complete": line.batched.complete and line.unbatched.complete,
-    }
+    groups = zip(by, line.group, strict=False)
+    return {**dict(groups), **record((column for column in COLUMNS if OutputForm.JSON in column.surfaces), line)}
+
+
+def cost_table(report: CostReport, title: str = "") -> Table[CostLine]:
+    """Return a bill as a table: what it is added up by, then the columns of every bill, and the total."""
+    return Table((*map(_group_column, report.by, count()), *COLUMNS), report.lines, title, total=report.total)
+
+
+def _group_column(name: str, at: int) -> Column[CostLine]:
+    def value(line: CostLine) -> str:
+        return line.group[at] if line.group else "" if at else "total"
+
+    return Column(name, value=value, is_text=True)
+
+
+def share_text(line: CostLine) -> str:
+    """Return a line's share of live in percent."""
+    return NONE if line.share_of_live is None else f"{line.share_of_live:.0%}"
+
+
+def _tokens(name: str, words: str) -> Column[CostLine]:
+    return Column(name, words, "{:,}", surfaces=EVERYWHERE - {OutputForm.TERMINAL})
+
+
+def _amount(
+    name: str, words: str, total: Callable[[CostLine], TotalCost], hidden: Collection[OutputForm] = ()
+) -> Column[CostLine]:
+    return Column(
+        name,
+        words,
+        value=lambda line: total(line).exact,
+        text=lambda line: total(line).text,
+        surfaces=EVERYWHERE - {*hidden},
+    )
+
+
+COLUMNS: tuple[Column[CostLine], ...] = (
+    Column("requests", format="{:,}"),
+    Column(
+        "tokens", text=lambda line: tokens_text(line.input_tokens + line.output_tokens), surfaces={OutputForm.TERMINAL}
+    ),
+    _tokens("input_tokens", "input"),
+    _tokens("cached_input_tokens", "cached"),
+    _tokens("output_tokens", "output"),
+    _tokens("reasoning_tokens", "reasoning"),
+    _amount("cost_usd", "cost", lambda line: line.batched),
+    _amount("unbatched_usd", "live", lambda line: line.unbatched),
+    _amount("saved_usd", "saved", lambda line: line.saved, {OutputForm.TERMINAL}),
+    Column(
+        "share_of_live",
+        "share\nof live",
+        value=lambda line: None if line.share_of_live is None else round(float(line.share_of_live), 4),
+        text=share_text,
+    ),
+    Column("price_source", "price source", value=lambda line: line.price_source or UNKNOWN, surfaces=_IN_FILES,
+           is_text=True),
+    Column("price_date", "price date", value=lambda line: line.price_date or UNKNOWN, surfaces=_IN_FILES,
+           is_text=True),
+    Column("unpriced_requests", surfaces=DATA),
+    Column("unknown_cost_requests", surfaces=DATA),
+    Column("unknown_cost_usd", value=lambda line: line.unknown_cost.exact, surfaces=DATA),
+    Column("complete", value=lambda line: line.batched.complete and line.unbatched.complete, surfaces=DATA),
+)  # fmt: skip
+"""Columns of every bill, on every surface."""
 
 
 def _saved(row: UsageRow) -> Decimal | None:

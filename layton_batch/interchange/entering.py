@@ -311,7 +311,7 @@ def _enter_verdicts(run: Run, work: _ModelImport) -> ImportResult:
         batch = _written(run, job, mine, work.imported.source)
         run.store.plan_job(job, [batch], run.clock.now(), _requests(run, job, mine), ())
         count += len(mine)
-    _plan_the_rest(run, work.verdicts)
+    _plan_remaining_verdicts(run, work.verdicts)
     replies = {item: response for item, response in work.imported.answers.items() if _is_answered(response)}
     missing = tuple(item.id for item in run.items if item.id not in replies) if work.imported.answers else ()
     parsed = (run.task.parse(item, work.job.spec.name, replies[item.id]) for item in run.items if item.id in replies)
@@ -333,7 +333,7 @@ def _enter_verdicts(run: Run, work: _ModelImport) -> ImportResult:
     )
 
 
-def _plan_the_rest(run: Run, judges: Collection[str]) -> None:
+def _plan_remaining_verdicts(run: Run, judges: Collection[str]) -> None:
     """The judges' jobs that have verdicts of a file alone, and not on all answers, are planned for the others; also
     where an import was cut short before it came to that."""
     batches = run.store.batches()

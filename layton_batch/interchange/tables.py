@@ -9,19 +9,18 @@ from pathlib import Path
 
 import polars as pl
 
+from layton_batch.columns import Table, columns
 from layton_batch.errors import DataError
 from layton_batch.files import atomic
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.interchange.run_contents import ModelContents, RunContents
 from layton_batch.manifest.jury import METRIC_FIELDS
-from layton_batch.records import JsonValue
 from layton_batch.reports.leaderboard_tables import board_csv
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
 from layton_batch.scoring.leaderboard import stored
 from layton_batch.scoring.vote_files import SCHEMA
 from layton_batch.stages.rank import finished_jobs, scores_of
-from layton_batch.text import Table, columns
 
 _PREDICTION = ("item_id", "model", "provider", "family", "split", "n_hints", "kind", "answer", "justification",
                "raw_text", "note", "finish_reason", "sample")  # fmt: skip
@@ -36,8 +35,7 @@ def csv_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:
     """
     yield "leaderboard.csv", board_csv(contents.boards[contents.metrics[0]]).encode()
     table = _predictions(contents)
-    rows: tuple[tuple[JsonValue, ...], ...] = tuple(table.iter_rows())
-    yield "predictions.csv", as_csv(Table(columns(*table.columns), rows), keep="\n\t").encode()
+    yield "predictions.csv", as_csv(Table(columns(*table.columns), table.rows()), keep="\n\t").encode()
 
 
 def parquet_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:

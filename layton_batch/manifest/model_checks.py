@@ -79,6 +79,11 @@ def asked_models(manifest: Manifest) -> list[ModelSpec]:
     return [*models, *{judge.name: judge for judge in judges}.values()]
 
 
+def all_models(manifest: Manifest) -> list[ModelSpec]:
+    """Return the manifest's models and every judge of its panel, also substitutes."""
+    return [*manifest.model_specs(), *(judge.model for judge in manifest.panel())]
+
+
 def who(provider: str, model: str, names: Sequence[str]) -> str:
     """Return a model by its names in the manifest, its provider and its id there."""
     shown = ", ".join(repr(name) for name in dict.fromkeys(names))

@@ -12,6 +12,11 @@ class Document:
     FORMATS: ClassVar[tuple[str, ...]] = ("table", "json")
     """Forms that the document can be printed in; ``table`` is for a terminal."""
 
+    def end(self) -> int:
+        """Return the exit code of the command that gives the document, or raise the error that the command ends with
+        once the document is shown."""
+        return 0
+
     def show(self) -> None:
         """Print the document for a person."""
         raise NotImplementedError

@@ -13,6 +13,7 @@ from hashlib import sha256
 
 import polars as pl
 
+from layton_batch.columns import Table, columns
 from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.files.item_list import shown_digest
@@ -24,7 +25,7 @@ from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import WORDS, Annotation
 from layton_batch.scoring.label_plan import LabelRequest
 from layton_batch.states import PredictionKind
-from layton_batch.text import Table, columns, without_guard
+from layton_batch.text import without_guard
 
 LABEL_ID = "label_id"
 LABELS = ("answer_correct", "justification_correct")
@@ -109,7 +110,7 @@ class LabelTableRows:
 def sheet_csv(rows: Sequence[Mapping[str, JsonValue]]) -> bytes:
     """Return the rows as CSV for spreadsheets: with the mark by which they know UTF-8, and no cell that they run."""
     names = dict.fromkeys(name for row in rows for name in row)
-    cells = tuple(tuple(row.get(name) for name in names) for row in rows)
+    cells = [tuple(row.get(name) for name in names) for row in rows]
     return as_csv(Table(columns(*names), cells), keep="\n\t").encode("utf-8-sig", "replace")
 
 

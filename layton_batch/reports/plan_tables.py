@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
+from layton_batch.columns import DATA, Column, Table, columns, text_table
 from layton_batch.costs.expected import bundled_priors
 from layton_batch.reports.table import console, say_line, show
 from layton_batch.stages.plan_counts import EARLIER, PlannedJob
 from layton_batch.stages.preview import Preview
 from layton_batch.states import Role
-from layton_batch.text import Column, Table, columns, decimal_text, money, plural
+from layton_batch.text import decimal_text, money, plural
 
 
 def plan_json(preview: Preview) -> dict[str, object]:
@@ -26,35 +27,41 @@ def plan_json(preview: Preview) -> dict[str, object]:
         "set_aside_usd": decimal_text(preview.set_aside_usd),
         "budget_usd": decimal_text(preview.budget.max_usd),
         "providers": {name: decimal_text(usd) for name, usd in preview.by_provider().items()},
-        "jobs": job_rows(preview),
+        "jobs": plan_table(preview).records(),
         "keys": [{"variables": list(key.variables), "is_set": key.is_set} for key in preview.keys],
         "caveats": list(preview.every_caveat),
         "refused": list(preview.refused),
     }
 
 
-def job_rows(preview: Preview) -> list[dict[str, object]]:
-    """Return the jobs of a plan, an object each."""
-    return [_job(job) for job in preview.jobs]
+def _amount_column(name: str, words: str, amount: Callable[[PlannedJob], Decimal | None]) -> Column[PlannedJob]:
+    return Column(
+        name, words, value=lambda job: decimal_text(amount(job)), text=lambda job: _amount(amount(job)),
+    )  # fmt: skip
 
 
-def _job(planned: PlannedJob) -> dict[str, object]:
-    return {
-        "id": planned.job.id,
-        "role": str(planned.job.role),
-        "provider": planned.job.spec.provider,
-        "model": planned.job.spec.name,
-        "depends_on": planned.job.depends_on,
-        "requests": planned.requests,
-        "answered": planned.answered,
-        "shards": planned.shards,
-        "bytes": planned.size_bytes,
-        "too_large": planned.too_large,
-        "expected_usd": decimal_text(planned.expected_usd),
-        "expected_from": planned.expected_from,
-        "max_usd": decimal_text(planned.max_usd),
-        "price": planned.price_note,
-    }
+JOBS: tuple[Column[PlannedJob], ...] = (
+    Column("id", value=lambda planned: planned.job.id, surfaces=DATA),
+    Column("role", "stage", value=lambda planned: str(planned.job.role), is_text=True),
+    Column("provider", value=lambda planned: planned.job.spec.provider, surfaces=DATA),
+    Column("model", value=lambda planned: planned.job.spec.name, is_text=True),
+    Column("depends_on", value=lambda planned: planned.job.depends_on, surfaces=DATA),
+    Column("requests", format="{:,}"),
+    Column("answered", format="{:,}"),
+    Column("shards", surfaces=DATA),
+    Column("bytes", value=lambda planned: planned.size_bytes, surfaces=DATA),
+    Column("too_large", surfaces=DATA),
+    _amount_column("expected_usd", "expected", lambda planned: planned.expected_usd),
+    Column("expected_from", surfaces=DATA),
+    _amount_column("max_usd", "at most", lambda planned: planned.max_usd),
+    Column("price", value=lambda planned: planned.price_note, surfaces=DATA),
+)
+
+
+def plan_table(preview: Preview, notes: Sequence[str] = ()) -> Table[PlannedJob]:
+    """Return a plan as one table, a row a job."""
+    title = f"{preview.run_id}: what it would send and cost; nothing was sent"
+    return Table(JOBS, preview.jobs, title, notes)
 
 
 def print_plan(preview: Preview) -> None:
@@ -63,16 +70,15 @@ def print_plan(preview: Preview) -> None:
     Amounts are over every first attempt, judges included.
     """
     say_line(f"{preview.run_id}  {_asked(preview)}; nothing was sent", "bold")
-    show(Table((Column("", is_text=True), Column("", is_text=True)), tuple(_answer(preview))), gap=1)
+    show(text_table("", ("", ""), _answer(preview), text=2), gap=1)
     console().print()
     groups = dict.fromkeys(map(_group, preview.jobs))
     rows = [(*group, *_figures([planned for planned in preview.jobs if _group(planned) == group])) for group in groups]
-    rows.append(("total", "", *_figures(preview.jobs)))
     heads = columns("stage", "provider", "jobs", "requests", "files", "size", "expected", "at most", text=2)
-    show(Table(heads, tuple(rows), sums=frozenset({len(rows) - 1})))
+    show(Table(heads, rows, total=("total", "", *_figures(preview.jobs))))
     notes_shown = [*(("note", note) for note in (_sources(preview), *preview.caveats)), *_folded_notes(preview)]
     console().print()
-    show(Table((Column("", style="yellow"), Column("", is_text=True)), tuple(notes_shown)), gap=1)
+    show(text_table("", ("", ""), notes_shown, text=2), gap=1)
 
 
 def _asked(preview: Preview) -> str:
@@ -117,19 +123,6 @@ def _folded_notes(preview: Preview) -> list[tuple[str, str]]:
         text = f"{provider}: {'; '.join(note for name, note in preview.provider_notes if name == provider)}"
         lines.append(("note", text if len(text) <= room else f"{text[: room - 1].rstrip()}…"))
     return lines
-
-
-def plan_table(preview: Preview, notes: Sequence[str]) -> Table:
-    """Return a plan as one table, a line a job."""
-    heads = columns("stage", "model", "requests", "answered", "expected", "at most", text=2)
-    rows = tuple(
-        (
-            str(planned.job.role), planned.job.spec.name, f"{planned.requests:,}", f"{planned.answered:,}",
-            _amount(planned.expected_usd), _amount(planned.max_usd),
-        )
-        for planned in preview.jobs
-    )  # fmt: skip
-    return Table(heads, rows, f"{preview.run_id}: what it would send and cost; nothing was sent", tuple(notes))
 
 
 def in_short(preview: Preview) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 
+from layton_batch.columns import DATA, FOR_PEOPLE, Column, Table
 from layton_batch.reports.table import as_markdown, heading, markdown_text, say_line, show
 from layton_batch.scoring.compare import ComparedModel, Comparison, Gate, GateResult
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judge_quality import Diagnosis
-from layton_batch.scoring.judges_told import TEXT_COLUMNS, Section, diagnosis_told, mistakes_told
-from layton_batch.scoring.label_plan import LabellingPlan
+from layton_batch.scoring.judges_told import Section, diagnosis_told, mistakes_told
+from layton_batch.scoring.label_plan import LabellingPlan, ModelPlan
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.uncalibrated import CONDITION, UNCALIBRATED
-from layton_batch.text import Table, number_text, one_line, percent, plural, text_table
+from layton_batch.text import one_line, percent, plural
 
 _SHOWN_ROWS = 10
 _TARGETS = {NEW_ITEMS: "on new items", THIS_SET: "on this set"}
@@ -45,12 +47,7 @@ def print_label_plan(plan: LabellingPlan) -> None:
     """Print labels by model with half widths before and after, and the first predictions to label."""
     labels = plural(len(plan.rows), "label")
     heading(f"{labels} to add · half widths for {plan.target} at {percent(plan.level)}, in points")
-    lines = [
-        [model.model, str(model.n_hints), str(model.unlabelled), str(model.labels), f"{model.half_width_now:.2f}",
-         f"{model.half_width_then:.2f}", f"{model.half_width_least:.2f}"]
-        for model in plan.models
-    ]  # fmt: skip
-    _table(["model", "hints", "unlabelled", "to label", "now", "expected", "with all"], lines)
+    show(Table(LABEL_PLANS, plan.models))
     if limited := _out_of_reach(plan):
         say_line(limited)
     for row in plan.rows[:_SHOWN_ROWS]:
@@ -58,6 +55,24 @@ def print_label_plan(plan: LabellingPlan) -> None:
     if len(plan.rows) > _SHOWN_ROWS:
         more = len(plan.rows) - _SHOWN_ROWS
         say_line(f"and {more} more: --out FILE writes them all, one JSON object a line", "dim")
+
+
+LABEL_PLANS: tuple[Column[ModelPlan], ...] = (
+    Column("model", is_text=True),
+    Column("provider", surfaces=DATA),
+    Column("n_hints", "hints"),
+    Column("labels", "to label"),
+    Column("unlabelled"),
+    Column("half_width_now", "now", "{:.2f}"),
+    Column("half_width_then", "expected", "{:.2f}"),
+    Column("half_width_least", "with all", "{:.2f}"),
+)
+"""Labels to add to each model, and half widths in points."""
+
+
+def label_plan_json(plan: LabellingPlan) -> dict[str, object]:
+    """Return a label plan in the form of ``label plan --json``."""
+    return asdict(plan) | {"models": Table(LABEL_PLANS, plan.models).records()}
 
 
 def _out_of_reach(plan: LabellingPlan) -> str:
@@ -78,7 +93,7 @@ def _out_of_reach(plan: LabellingPlan) -> str:
 def comparison_markdown(comparison: Comparison, target: str) -> str:
     """Return a comparison as Markdown, for a pull request."""
     title = f"{markdown_text(_title(comparison))}\n\n"
-    return title + as_markdown(_comparison_table(comparison, target))
+    return title + as_markdown(comparison_table(comparison, target))
 
 
 def gate_markdown(gate: Gate) -> str:
@@ -91,11 +106,30 @@ def _title(comparison: Comparison) -> str:
     return f"{_name(comparison.first)}  against  {_name(comparison.second)} · {_words(comparison.metric)}"
 
 
-def _comparison_table(comparison: Comparison, target: str) -> Table:
-    heads = ["", "P(first is better)", "difference", f"{percent(comparison.level)} CI",
-             "minimum detectable\ndifference"]  # fmt: skip
-    lines = [_standing_line(standing) for standing in comparison.standings if standing.target == target]
-    return text_table("", heads, lines, text=TEXT_COLUMNS)
+def comparison_table(comparison: Comparison, target: str | None = None) -> Table[ComparedModel]:
+    """Return what a comparison says of each target, or of one."""
+
+    def interval(standing: ComparedModel) -> str:
+        return f"{standing.lower:+.1f} to {standing.upper:+.1f}"
+
+    shown = [standing for standing in comparison.standings if target in (None, standing.target)]
+    return Table(
+        (
+            Column("target", text=lambda standing: _TARGETS[standing.target], is_text=True),
+            Column("difference", format="{:+.1f}"),
+            Column("lower", surfaces=DATA),
+            Column("upper", surfaces=DATA),
+            Column("interval", f"{percent(comparison.level)} CI", text=interval, surfaces=FOR_PEOPLE),
+            Column("better", "P(first is better)", "{:.3f}"),
+            Column("minimum_detectable_difference", "minimum detectable\ndifference", "{:.1f}"),
+        ),
+        shown,
+    )
+
+
+def comparison_json(comparison: Comparison) -> dict[str, object]:
+    """Return a comparison in the form of ``compare --format json``."""
+    return asdict(comparison) | {"standings": comparison_table(comparison).records()}
 
 
 def print_comparison(comparison: Comparison, target: str) -> None:
@@ -103,7 +137,7 @@ def print_comparison(comparison: Comparison, target: str) -> None:
     heading(_title(comparison))
     shown = [standing for standing in comparison.standings if standing.target == target]
     if shown:
-        show(_comparison_table(comparison, target))
+        show(comparison_table(comparison, target))
         say_line("difference: first minus second, in points", "dim")
         say_line("minimum detectable difference (80 % power): of these two", "dim")
     else:
@@ -140,20 +174,9 @@ def gate_lines(gate: Gate) -> Iterator[str]:
         )
 
 
-def _standing_line(compared: ComparedModel) -> list[str]:
-    interval = f"{compared.lower:+.1f} to {compared.upper:+.1f}"
-    difference, least = f"{compared.difference:+.1f}", number_text(compared.minimum_detectable_difference)
-    return [_TARGETS[compared.target], f"{compared.better:.3f}", difference, interval, least]
-
-
 def _name(entrant: Entrant) -> str:
     return one_line(entrant.model) + (f" (hint level {entrant.n_hints})" if entrant.n_hints else "")
 
 
 def _words(metric: str) -> str:
     return metric.replace("_", " ")
-
-
-def _table(headers: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    if lines:
-        show(text_table("", headers, lines, text=TEXT_COLUMNS))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
 
 from layton_batch.clock import iso, utc
+from layton_batch.columns import DATA, Column, OutputForm, Table, Texts, columns
 from layton_batch.costs.prices import near_model
 from layton_batch.records import Batch
 from layton_batch.reports.table import console, say_line, show
@@ -24,10 +25,11 @@ from layton_batch.runs.status import (
 from layton_batch.scoring.verdict_counts import VerdictCounts, lacking_told
 from layton_batch.states import OPEN, ErrorClass, Lifecycle, Role
 from layton_batch.store.rows import reserve
-from layton_batch.text import NONE, Column, Table, columns, decimal_text, first_of, money, one_line, plural
+from layton_batch.text import NONE, decimal_text, first_of, money, one_line, plural
 
 _STYLES = {RunState.DONE: "green", RunState.RUNNING: "cyan"}
 _ENDS = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
+PROGRAMS, ON_BOTH = DATA, DATA | {OutputForm.TERMINAL}
 LONGEST_WORDS, LONGEST_TROUBLE = 200, 500
 SHOWN_BATCHES = 12
 """Open batches that have a line of their own, those that a person has to see to first."""
@@ -66,7 +68,7 @@ def status_json(
         "judges": [judge.document() for judge in judges],
         "troubles": [trouble_json(trouble) for trouble in status.troubles],
         "batches_without_raw_results": list(without_results),
-        "batches": [_batch(batch, status.expected_ends.get(batch.id)) for batch in status.batches],
+        "batches": batches_table(status.batches, expected_ends=status.expected_ends).records(),
     }
 
 
@@ -78,28 +80,48 @@ def _job(job: JobStatus, words: Sequence[tuple[str, int]]) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _batch(batch: Batch, expected_end: float | None) -> dict[str, object]:
-    is_open = batch.state in OPEN
-    return {
-        "id": batch.id,
-        "job": batch.job_id,
-        "provider": batch.provider,
-        "state": str(Lifecycle.LOST if waits_for_a_person(batch) else batch.state),
-        "outcome": str(batch.outcome) if batch.outcome else None,
-        "provider_id": batch.provider_id,
-        "provider_status": batch.provider_status,
-        "requests": batch.requests,
-        "attempt": batch.attempt,
-        "parent": batch.parent_id,
-        "reason": batch.reason or batch.cause,
-        "submitted_at": _moment(batch.submitted_at),
-        "read_at": _moment(batch.read_at),
-        "next_at": _moment(batch.due_at) if is_open and batch.due_at else None,
-        "deadline_at": _moment(batch.deadline_at) if is_open else None,
-        "expected_end": _moment(expected_end),
-        "ended_at": _moment(batch.ended_at),
-        "set_aside_usd": decimal_text(reserve(batch.state, batch.max_cost)),
-    }
+def batches_table(
+    batches: Sequence[Batch], now: float = 0.0, expected_ends: Mapping[str, float] = MappingProxyType({})
+) -> Table[Batch]:
+    """A row a batch. People read at ``now`` (epoch seconds) how old it is, how long ago its provider told of it, in
+    what time it is asked next and has to be over; programs read the moments."""
+
+    def moment(
+        name: str,
+        at: Callable[[Batch], float | None],
+        words: str = "",
+        text: Callable[[Batch], str] | None = None,
+    ) -> Column[Batch]:
+        surfaces = ON_BOTH if words else PROGRAMS
+        return Column(name, words, value=lambda batch: _moment(at(batch)), text=text, surfaces=surfaces)
+
+    return Table(
+        (
+            Column("id", "batch", is_text=True, surfaces=ON_BOTH),
+            Column("job", value=lambda batch: batch.job_id, surfaces=PROGRAMS),
+            Column("provider", surfaces=PROGRAMS),
+            Column("state", value=lambda batch: str(Lifecycle.LOST if waits_for_a_person(batch) else batch.state),
+                   text=lambda batch: str(batch.state), is_text=True, surfaces=ON_BOTH),
+            Column("outcome", value=lambda batch: str(batch.outcome) if batch.outcome else None, surfaces=PROGRAMS),
+            Column("provider_id", "at the provider", is_text=True, surfaces=ON_BOTH),
+            *(Column(name, surfaces=PROGRAMS) for name in ("provider_status", "requests", "attempt")),
+            Column("parent", value=lambda batch: batch.parent_id, surfaces=PROGRAMS),
+            Column("reason", value=lambda batch: batch.reason or batch.cause, surfaces=PROGRAMS),
+            moment("submitted_at", lambda batch: batch.submitted_at, "age",
+                   lambda batch: _since(batch.submitted_at or batch.submitting_at, now)),
+            moment("read_at", lambda batch: batch.read_at, "read", lambda batch: _since(batch.read_at, now)),
+            moment("next_at", lambda batch: batch.due_at or None if batch.state in OPEN else None, "next",
+                   lambda batch: _until(batch.due_at if batch.state is not Lifecycle.LOST else None, now)),
+            moment("deadline_at", lambda batch: batch.deadline_at if batch.state in OPEN else None, "deadline",
+                   lambda batch: _until(batch.deadline_at, now)),
+            moment("expected_end", lambda batch: expected_ends.get(batch.id)),
+            moment("ended_at", lambda batch: batch.ended_at),
+            Column("set_aside_usd", "set aside",
+                   value=lambda batch: decimal_text(reserve(batch.state, batch.max_cost)),
+                   text=lambda batch: money(reserve(batch.state, batch.max_cost)), surfaces=ON_BOTH),
+        ),
+        batches,
+    )  # fmt: skip
 
 
 def _moment(seconds: float | None) -> str | None:
@@ -234,7 +256,7 @@ def money_line(status: Status) -> str:
     return "; ".join(parts)
 
 
-def jobs_table(jobs: Sequence[JobStatus]) -> Table:
+def jobs_table(jobs: Sequence[JobStatus]) -> Table[Texts]:
     """Jobs added up by stage and provider: a run has one line per provider and role, however many models.
 
     Columns of requests: where those without an outcome are, then how the others ended.
@@ -242,7 +264,7 @@ def jobs_table(jobs: Sequence[JobStatus]) -> Table:
     groups: dict[tuple[str, str], list[JobStatus]] = {}
     for job in jobs:
         groups.setdefault((job.role, job.provider), []).append(job)
-    rows = tuple((*group, str(len(mine)), *map(_figure, _sums(mine))) for group, mine in groups.items())
+    rows = [(*group, str(len(mine)), *map(_figure, _sums(mine))) for group, mine in groups.items()]
     unplanned = sum(not job.planned for job in jobs)
     awaited = sum(job.waiting for job in jobs if job.planned)
     why = f"{plural(awaited, 'answer')} still to come" if awaited else "the next step plans what is judged"
@@ -252,41 +274,15 @@ def jobs_table(jobs: Sequence[JobStatus]) -> Table:
 
 
 def _sums(jobs: Sequence[JobStatus]) -> tuple[int, ...]:
-    def total(*places: str) -> int:
+    def at(*places: str) -> int:
         return sum(job.where.get(name, 0) for job in jobs for name in places)
 
     ends = (sum(job.succeeded for job in jobs), sum(job.unanswered for job in jobs))
-    return (
-        sum(job.requests for job in jobs), total("planned"), total("uploaded"),
-        total("at_provider", "ended", "lost"), *ends,
-    )  # fmt: skip
+    return sum(job.requests for job in jobs), at("planned"), at("uploaded"), at("at_provider", "ended", "lost"), *ends
 
 
 def _figure(count: int) -> str:
     return f"{count:,}" if count else NONE
-
-
-def batches_table(batches: Sequence[Batch], now: float) -> Table:
-    """A line a batch: how old it is, how long ago its provider told of it, in what time it is asked next and has to be
-    over, and what is set aside for it."""
-    heads = (
-        Column("batch", is_text=True), Column("at the provider", is_text=True), Column("state", is_text=True),
-        *columns("age", "read", "next", "deadline", "set aside", text=0),
-    )  # fmt: skip
-    rows = tuple(
-        (
-            batch.id,
-            batch.provider_id or NONE,
-            str(batch.state),
-            _since(batch.submitted_at or batch.submitting_at, now),
-            _since(batch.read_at, now),
-            _until(batch.due_at if batch.state is not Lifecycle.LOST else None, now),
-            _until(batch.deadline_at, now),
-            money(reserve(batch.state, batch.max_cost)),
-        )
-        for batch in batches
-    )
-    return Table(heads, rows)
 
 
 def _since(moment: float | None, now: float) -> str:

@@ -13,12 +13,13 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from layton_batch.columns import AnyTable, Column, OutputForm
 from layton_batch.records import JsonValue
-from layton_batch.text import NONE, Column, Table, is_formula, one_line, printable
+from layton_batch.text import is_formula, one_line, printable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,18 +49,13 @@ def json_line(value: object) -> str:
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE, default=str).decode()
 
 
-def as_json(table: Table) -> list[dict[str, JsonValue]]:
-    """An object a row; names as they are."""
-    return [{column.name: cell for column, cell in zip(table.columns, row, strict=True)} for row in table.rows]
-
-
-def as_csv(table: Table, keep: str = "") -> str:
+def as_csv(table: AnyTable, keep: str = "") -> str:
     """A header and a line a row; what a spreadsheet would run as a formula begins with an apostrophe. ``keep``: line
     breaks and the like that stay as they are inside a cell."""
-    out = io.StringIO()
+    out, shown = io.StringIO(), table.on(OutputForm.CSV)
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([_csv_cell(column.name) for column in table.columns])
-    writer.writerows([_csv_cell(cell, keep) for cell in row] for row in table.rows)
+    writer.writerow([_csv_cell(column.name) for column in shown])
+    writer.writerows([_csv_cell(column.read(row), keep) for column in shown] for row in table.all_rows)
     return out.getvalue()
 
 
@@ -72,11 +68,12 @@ def _csv_cell(value: JsonValue, keep: str = "") -> JsonValue:
     return f"'{shown}" if is_formula(value) or is_formula(shown) else shown
 
 
-def as_markdown(table: Table) -> str:
+def as_markdown(table: AnyTable) -> str:
     """A GitHub-style table."""
-    names = [column.name.replace("\n", " ") for column in table.columns]
-    rules = ["---" if column.is_text else "---:" for column in table.columns]
-    lines = [names, rules, *([markdown_text(_text(cell)) for cell in row] for row in table.rows)]
+    shown = table.on(OutputForm.MARKDOWN)
+    names = [column.heading.replace("\n", " ") for column in shown]
+    rules = ["---" if column.is_text else "---:" for column in shown]
+    lines = [names, rules, *([*map(markdown_text, row)] for row in table.cells(OutputForm.MARKDOWN))]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -86,15 +83,14 @@ def markdown_text(text: str) -> str:
     return _AUTOLINK.sub(lambda match: f"{match[1] or match[3]}\\{match[2] or match[4]}", escaped)
 
 
-def as_html(table: Table) -> str:
+def as_html(table: AnyTable) -> str:
     """A table of a notebook's page, with its title above and its notes below; every text in it is nothing but text."""
-    heads = "".join(f"<th>{_html(column.name)}</th>" for column in table.columns)
-    sides = ["left" if column.is_text else "right" for column in table.columns]
+    shown = table.on(OutputForm.PAGE)
+    heads = "".join(f"<th>{_html(column.heading)}</th>" for column in shown)
+    sides = ["left" if column.is_text else "right" for column in shown]
     rows = (
-        "".join(
-            f'<td style="text-align:{side}">{_html(_text(cell))}</td>' for side, cell in zip(sides, row, strict=True)
-        )
-        for row in table.rows
+        "".join(f'<td style="text-align:{side}">{_html(cell)}</td>' for side, cell in zip(sides, row, strict=True))
+        for row in table.cells(OutputForm.PAGE)
     )
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     title = f"<p><strong>{_html(table.title)}</strong></p>" if table.title else ""
@@ -104,10 +100,6 @@ def as_html(table: Table) -> str:
 
 def _html(text: str) -> str:
     return html.escape(one_line(text))
-
-
-def _text(value: JsonValue) -> str:
-    return NONE if value is None else str(value)
 
 
 # ---- frames --------------------------------------------------------------------------------------------------------
@@ -145,7 +137,7 @@ def heading(text: str, *, first: bool = False) -> None:
     say_line(text, "bold")
 
 
-def show(table: Table, *, width: int | None = None, gap: int | None = None) -> None:
+def show(table: AnyTable, *, width: int | None = None, gap: int | None = None) -> None:
     """The table on stdout, in ``width`` columns (default: the terminal's): the widest column of text is folded first.
 
     ``gap``: blanks between columns; by default two where nothing must be folded for it, else one.
@@ -153,28 +145,27 @@ def show(table: Table, *, width: int | None = None, gap: int | None = None) -> N
     from rich.table import Table as Grid
     from rich.text import Text
 
-    screen = console(width=width)
+    screen, shown = console(width=width), table.on(OutputForm.TERMINAL)
     if table.title:
         screen.print(Text(one_line(table.title), style="bold"))
-    lines = [[one_line(_text(cell)) for cell in row] for row in table.rows]
-    widths = [_width(column.name, (line[i] for line in lines)) for i, column in enumerate(table.columns)]
-    gaps = len(table.columns) - 1
+    lines = [[*map(one_line, row)] for row in table.cells(OutputForm.TERMINAL)]
+    widths = [_width(column.heading, (line[i] for line in lines)) for i, column in enumerate(shown)]
+    gaps = len(shown) - 1
     gap = gap or (2 if sum(widths) + 2 * gaps <= screen.width else 1)
-    widths = _fitted(widths, [column.is_text for column in table.columns], screen.width - gap * gaps)
-    laid = Grid(box=None, show_header=any(column.name for column in table.columns), header_style="bold",
+    widths = _fitted(widths, [column.is_text for column in shown], screen.width - gap * gaps)
+    laid = Grid(box=None, show_header=any(column.heading for column in shown), header_style="bold",
                 padding=(0, gap, 0, 0), pad_edge=False)  # fmt: skip
-    for column in table.columns:
-        laid.add_column(Text(column.name), style=column.style, justify="left" if column.is_text else "right",
+    for column in shown:
+        laid.add_column(Text(column.heading), style=column.style, justify="left" if column.is_text else "right",
                         no_wrap=not column.is_text, overflow="fold")  # fmt: skip
     for number, line in enumerate(lines):
-        cells = map(_cell, table.columns, line, widths)
-        laid.add_row(*cells, style="bold" if number in table.sums else "")
+        laid.add_row(*map(_cell, shown, line, widths), style="bold" if number >= len(table.rows) else "")
     screen.print(laid)
     for note in table.notes:
         say_line(note, "dim")
 
 
-def _cell(column: Column, text: str, width: int) -> Text:
+def _cell(column: Column[Any], text: str, width: int) -> Text:
     from rich.text import Text
 
     return Text(folded(text, width) if column.is_text else text, style=column.styles.get(text, ""))
@@ -207,7 +198,7 @@ def folded(text: str, width: int) -> str:
     return "\n".join([*lines, text])
 
 
-def print_table(table: Table, *, first: bool = False) -> None:
+def print_table(table: AnyTable, *, first: bool = False) -> None:
     """Print a titled table of at most 80 columns; a blank line goes before, unless it is the ``first``."""
     heading(table.title, first=first)
     show(replace(table, title=""), width=min(console().width, NARROW), gap=1)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from layton_batch.columns import Table, Texts, text_table
 from layton_batch.makers import maker_name
 from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
 from layton_batch.scoring.judge_quality import Diagnosis, JudgeDrift, JudgeFinding, JuryFamilyLeniency
 from layton_batch.scoring.verdict_counts import VerdictCounts
-from layton_batch.text import NONE, Table, number_text, one_line, percent, plural, range_text, text_table
+from layton_batch.text import NONE, number_text, one_line, percent, plural, range_text
 
 TEXT_COLUMNS = ("", "judge", "model", "answers by", "vote", "item", "wrong judges")
 """Columns that hold words; the others hold figures."""
@@ -30,7 +31,7 @@ class Section:
 
     key: str
     title: str
-    parts: tuple[Table | JudgeNote, ...]
+    parts: tuple[Table[Texts] | JudgeNote, ...]
 
 
 def diagnosis_told(diagnosis: Diagnosis) -> list[Section]:
@@ -119,7 +120,7 @@ def _listed(names: Sequence[str]) -> str:
 def _judges(diagnosis: Diagnosis) -> Section:
     heads = ("judge", "labels", "accuracy", f"{percent(diagnosis.level)} CI", "kappa", "leniency")
     labels = plural(diagnosis.jury.labels, "labelled answer")
-    parts: tuple[Table | JudgeNote, ...] = (
+    parts: tuple[Table[Texts] | JudgeNote, ...] = (
         _table(heads, tuple(_judge_line(judge) for judge in diagnosis.judges)),
         JudgeNote("leniency: verdict minus human label, in points; above 0 the judge is too lenient", True),
     )
@@ -246,7 +247,7 @@ def annotators_told(agreement: AnnotatorAgreement | None) -> list[Section]:
     return [Section("annotators", "Annotators", tuple(remarks))]
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table[Texts]:
     return text_table("", heads, rows, text=TEXT_COLUMNS)
 
 

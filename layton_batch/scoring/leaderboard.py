@@ -10,14 +10,12 @@ import string
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import polars as pl
 
 from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET, STORED
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER
-from layton_batch.text import NONE, range_text
 
 RULE = "rule"
 METHOD_WORDS = {RULE: "graded by rule", HIERARCHICAL: "jury corrected by labels", PAPER: "the published method"}
@@ -140,22 +138,3 @@ def _letters(first: int, last: int) -> str:
 
 def _letter(number: int) -> str:
     return (_letter(number // 26 - 1) if number >= 26 else "") + string.ascii_uppercase[number % 26]
-
-
-def interval_text(row: Mapping[str, Any]) -> str:
-    """Return the interval of a row, in points."""
-    if row["method"] == RULE and row["target"] == THIS_SET:
-        return "exact"
-    return range_text(row["lower"], row["upper"])
-
-
-def verdicts_text(row: Mapping[str, Any]) -> str:
-    """Say how many of a row's verdicts can be read."""
-    if row["n_verdicts"] is None:
-        return NONE
-    return f"{row['n_verdicts'] - row['n_verdicts_missing']:,} of {row['n_verdicts']:,}"
-
-
-def ranks_text(row: Mapping[str, Any]) -> str:
-    """Return the rank range of a row."""
-    return range_text(row["rank_best"], row["rank_worst"], 0)

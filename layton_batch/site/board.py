@@ -15,9 +15,11 @@ from typing import Any
 
 import polars as pl
 
+from layton_batch.columns import OutputForm, Table, columns
 from layton_batch.files.leaderboard_columns import COUNTS
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.makers import maker_name, model_colours
+from layton_batch.scoring.board_columns import BOARD, ShownColumn
 from layton_batch.scoring.label_plan import label_need_text
 from layton_batch.scoring.leaderboard import (
     ASSUMES,
@@ -30,23 +32,24 @@ from layton_batch.scoring.leaderboard import (
     THIS_SET,
     alike,
     flags_of,
-    interval_text,
     on_this_set,
-    ranks_text,
-    verdicts_text,
 )
 from layton_batch.scoring.rules import PAPER
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.site.html_table import NOTHING, HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable, plain_table
-from layton_batch.site.pages import dollars, macros, short_line, small_money
+from layton_batch.site.pages import dollars, macros, sentence, short_line, small_money
 from layton_batch.site.run_tables import BoardSettings, failures, table
-from layton_batch.text import NONE, Table, columns, number_text, percent, plural
+from layton_batch.text import NONE, number_text, percent, plural
 
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _MOST_TICKS = 6
 _ROOM = 0.04  # of the axis, kept free at both ends, so that dots and labels fit
 _MOST_KINDS = 8  # of failure that have a column of their own
 LeaderboardRow = Mapping[str, Any]
+CELLS = {column.name: column.text for column in BOARD}
+"""Texts of the board's columns, by name."""
+_DRAWN = frozenset({"rank", "model", "hints", "score", "interval", "range", "alike", "labels", "verdicts", "items"})
+"""Columns of the board that a page shows in its own way; the others stand as a terminal shows them."""
 BODIES = (("board-rows", "for-new"), ("set-rows", "for-these"))
 """Id and view of the rows of each target."""
 
@@ -94,7 +97,7 @@ class BoardRow:
 
     @property
     def ranks(self) -> str:
-        return ranks_text(self.values)
+        return CELLS["range"](self.values)
 
     @property
     def score(self) -> str:
@@ -102,8 +105,7 @@ class BoardRow:
 
     @property
     def interval(self) -> str:
-        half = self.number("half_width")
-        return f"±{half:.1f}" if self.values["method"] == PAPER and half is not None else interval_text(self.values)
+        return CELLS["interval"](self.values)
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -448,7 +450,16 @@ def _columns(board: Board) -> list[tuple[bool, BoardColumn]]:
                 lambda row: _failures_cell(row, len(counts) > 1),
                 "Answers that were abstained, could not be read, are missing or have no verdict; they count as wrong.",
                 is_falling=True, is_rest=True, label=counts[0] if len(counts) == 1 else "failures")),
+        *((shared.shown([row.values for row in rows]), _shared_column(shared)) for shared in BOARD
+          if rows and shared.name not in _DRAWN and OutputForm.PAGE in shared.surfaces),
     ]  # fmt: skip
+
+
+def _shared_column(shared: ShownColumn) -> BoardColumn:
+    """Return a column that a page shows as a terminal does."""
+    head = shared.words.format(interval="", on="").replace("\n", " ") or shared.name
+    column = HtmlColumn(sentence(head), shared.name, help=shared.help, is_text=shared.is_text, is_rest=True, label=head)
+    return BoardColumn(column, lambda row: shared.text(row.values))
 
 
 _ENDS = ("score", "lower", "upper", "new_score", "new_lower", "new_upper", "set_score", "set_lower", "set_upper")
@@ -526,12 +537,11 @@ def _ranks_cell(row: BoardRow, ranked: int) -> HtmlCell:
 
 
 def _labels_cell(row: BoardRow) -> HtmlCell:
-    own, borrowed = row.number("own_labels"), row.number("borrowed_labels")
-    return _sorted(NONE if own is None or borrowed is None else f"{own:.0f} · {borrowed:.0f}", own)
+    return _sorted(CELLS["labels"](row.values), row.number("own_labels"))
 
 
 def _verdicts_cell(row: BoardRow) -> HtmlCell:
-    return _sorted(verdicts_text(row.values), row.number("n_verdicts_missing"))
+    return _sorted(CELLS["verdicts"](row.values), row.number("n_verdicts_missing"))
 
 
 def _failures_cell(row: BoardRow, is_named: bool) -> HtmlCell:

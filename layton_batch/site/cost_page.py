@@ -1,22 +1,22 @@
 """The page of the bill: what `cost` says of the run. What has no known price is *unknown*, never 0; a sum that lacks
-it says *at least*."""
+it says *at least*. `cost --format html` is the same table on a page of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from layton_batch.columns import Column, OutputForm
 from layton_batch.costs.notes import bill_notes
-from layton_batch.costs.report import CostLine, CostReport, TotalCost
-from layton_batch.site.html_table import HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable
-from layton_batch.site.pages import more_assets, sentence, short_line, write
+from layton_batch.costs.report import COLUMNS, UNKNOWN, CostLine, CostReport, cost_table, share_text
+from layton_batch.site.html_table import HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable, html_column
+from layton_batch.site.pages import more_assets, render, sentence, short_line, write
 
 STAGES = {"predict": "answers", "judge": "jury", "rejudge": "jury on labelled answers"}
-_REQUESTS = HtmlColumn("Requests", is_falling=True, label="requests")
-_COUNTS = [HtmlColumn(name, is_falling=True, label=name.lower()) for name in ("Input", "Cached", "Output", "Reasoning")]
-_USD = [HtmlColumn(name, is_falling=True, label=name.lower())
-        for name in ("Batched", "Unbatched", "Saved", "Share of unbatched")]  # fmt: skip
+_TOKENS = frozenset({"input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"})
+_SHOWN = [column for column in COLUMNS if OutputForm.PAGE in column.surfaces]
+_SHORT = [column for column in _SHOWN if column.name not in _TOKENS]
 
 
 def write_cost_page(bill: CostReport | None, building: Path, about: Mapping[str, object]) -> None:
@@ -24,51 +24,62 @@ def write_cost_page(bill: CostReport | None, building: Path, about: Mapping[str,
     tables: dict[str, HtmlTable] = {}
     notes = [sentence(note) for note in bill_notes(bill)] if bill else []
     if bill and bill.lines:
-        tables = {"by_provider": _by_provider(bill), "by_model": _by_model(bill)}
+        tables = {"by_provider": _by_provider(bill), "by_model": bill_table("Cost by model and stage", bill)}
     write(building / "cost.html", "cost.html", **about, **more_assets(), bill=bill, notes=notes, **tables)
+
+
+def bill_page(bill: CostReport, runs: Sequence[str], days: str, notes: Sequence[str]) -> str:
+    """Return the bill as a page that needs no other file. ``days``: of which days it is, in words."""
+    title = " ".join(filter(None, ("Cost", f"of {', '.join(runs)}" if runs else "", days)))
+    about = {"run": None, "title": short_line(title, 500), "share": share_text(bill.total)}
+    shown = [sentence(note) for note in notes]
+    table = bill_table(str(about["title"]), bill) if bill.lines else None
+    return render("bill.html", **about, **more_assets(), bill=bill, notes=shown, table=table).decode()
 
 
 def _by_provider(bill: CostReport) -> HtmlTable:
     def row(name: str, line: CostLine) -> HtmlRow:
-        return HtmlRow([name, f"{line.requests:,}", *_amounts(line)])
+        return HtmlRow([name, *_cells(_SHORT, line)])
 
     stages = bill.subtotals["stage"]
     parts = [row(f"of these: {_stage(line.group[0])}", line) for line in stages] if len(stages) > 1 else []
     return HtmlTable(
         "Cost by provider",
-        [HtmlColumn("Provider", is_head=True), _REQUESTS, *_USD],
+        [HtmlColumn("Provider", is_head=True), *_heads(_SHORT)],
         [HtmlBody([row(short_line(line.group[0]), line) for line in bill.subtotals["provider"]])],
         [row("Total", bill.total), *(replace(part, data={"part": ""}) for part in parts)],
     )
 
 
-def _by_model(bill: CostReport) -> HtmlTable:
-    def row(names: tuple[str, str, str], line: CostLine) -> HtmlRow:
-        counts = (line.requests, line.input_tokens, line.cached_input_tokens, line.output_tokens, line.reasoning_tokens)
-        return HtmlRow([*names, *(f"{count:,}" for count in counts), *_amounts(line)])
+def bill_table(caption: str, bill: CostReport) -> HtmlTable:
+    """Return every line of the bill, and the total; the model is the head of a row, else the first group."""
+    head = "model" if "model" in bill.by else bill.by[0]
 
-    lines = [(short_line(line.group[0]), short_line(line.group[1]), _stage(line.group[2])) for line in bill.lines]
-    return HtmlTable(
-        "Cost by model and stage",
-        [HtmlColumn("Provider", is_text=True, label=""), HtmlColumn("Model", is_head=True),
-         HtmlColumn("Stage", is_text=True, label=""), _REQUESTS, *_COUNTS, *_USD],
-        [HtmlBody([row(names, line) for names, line in zip(lines, bill.lines, strict=True)])],
-        [row(("", "Total", ""), bill.total)],
-    )  # fmt: skip
+    def row(line: CostLine) -> HtmlRow:
+        totals = ("Total" if name == head else "" for name in bill.by)
+        names = (
+            _stage(text) if name == "stage" else short_line(text)
+            for name, text in zip(bill.by, line.group, strict=False)
+        )
+        return HtmlRow([*(names if line.group else totals), *_cells(_SHOWN, line)])
+
+    groups = cost_table(bill).columns[: len(bill.by)]
+    heads = [replace(html_column(column, is_head=column.name == head), label="") for column in groups]
+    return HtmlTable(caption, [*heads, *_heads(_SHOWN)], [HtmlBody([*map(row, bill.lines)])], [row(bill.total)])
 
 
 def _stage(name: str) -> str:
     return STAGES.get(name, short_line(name))
 
 
-def _amounts(line: CostLine) -> list[HtmlCell]:
-    share = line.share_of_live
+def _heads(columns: Sequence[Column[CostLine]]) -> list[HtmlColumn]:
+    return [replace(html_column(column, is_head=False), label=column.heading.replace("\n", " ")) for column in columns]
+
+
+def _cells(columns: Sequence[Column[CostLine]], line: CostLine) -> list[HtmlCell]:
+    """Return cells that are sorted by their exact values; unknown ones come last."""
+    values = [(column.cell(line), column.read(line)) for column in columns]
     return [
-        *(_amount_cell(amount) for amount in (line.batched, line.unbatched, line.saved)),
-        HtmlCell("" if share is None else f"{share:.0%}", sort="" if share is None else f"{share:.6f}"),
+        HtmlCell(text, sort="", tone="unknown") if value in (None, UNKNOWN) else HtmlCell(text, sort=str(value))
+        for text, value in values
     ]
-
-
-def _amount_cell(amount: TotalCost) -> HtmlCell:
-    is_unknown = amount.usd is None
-    return HtmlCell(amount.text, sort="" if is_unknown else amount.exact, tone="unknown" if is_unknown else "")

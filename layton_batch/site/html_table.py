@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from markupsafe import Markup
 
+from layton_batch.columns import AnyTable, Column, OutputForm
 from layton_batch.site.pages import sentence, short_line
-from layton_batch.text import NONE, Table
+from layton_batch.text import NONE
 
 NOTHING = Markup()
 
@@ -89,7 +91,7 @@ class HtmlTable:
 
 
 def plain_table(
-    table: Table, caption: str, links: Mapping[str, str] | None = None, own_heads: Sequence[str] = ()
+    table: AnyTable, caption: str, links: Mapping[str, str] | None = None, own_heads: Sequence[str] = ()
 ) -> HtmlTable | None:
     """Return a table of texts and figures without columns that say nothing in any row; None without rows.
 
@@ -97,14 +99,19 @@ def plain_table(
     """
     if not table.rows:
         return None
-    shown = [at for at, _ in enumerate(table.columns) if any(row[at] not in ("", NONE, None) for row in table.rows)]
-    columns = []
-    for at in shown:
-        name, is_text = table.columns[at].name, table.columns[at].is_text
-        head = short_line(name) if name in own_heads else sentence(name.replace("\n", " "))
-        columns.append(HtmlColumn(head, is_text=is_text, is_head=at == shown[0], is_falling=not is_text))
+    columns, lines = table.on(OutputForm.PAGE), list(table.cells(OutputForm.PAGE))
+    shown = [at for at, _ in enumerate(columns) if any(line[at] not in ("", NONE) for line in lines)]
     rows = []
-    for row in table.rows:
-        texts = [short_line(NONE if row[at] is None else row[at], 500) for at in shown]
+    for line in lines:
+        texts = [short_line(line[at], 500) for at in shown]
         rows.append(HtmlRow([HtmlCell(texts[0], link=(links or {}).get(texts[0], "")), *texts[1:]]))
-    return HtmlTable(caption, columns, [HtmlBody(rows)])
+    heads = [html_column(columns[at], own_heads, is_head=at == shown[0]) for at in shown]
+    body, total = (rows, []) if table.total is None else (rows[:-1], rows[-1:])
+    return HtmlTable(caption, heads, [HtmlBody(body)], total)
+
+
+def html_column(column: Column[Any], own_heads: Sequence[str] = (), *, is_head: bool) -> HtmlColumn:
+    """Return a page's column for a column of a document."""
+    words = column.heading
+    name = short_line(words) if words in own_heads else sentence(words.replace("\n", " "))
+    return HtmlColumn(name, is_text=column.is_text, is_head=is_head, is_falling=not column.is_text)

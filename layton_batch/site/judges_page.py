@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from layton_batch.columns import Table
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.diagnosis_record import read_record
 from layton_batch.scoring.judges_told import (
@@ -18,7 +19,6 @@ from layton_batch.scoring.judges_told import (
 from layton_batch.site.html_table import plain_table
 from layton_batch.site.items_page import ListedItem
 from layton_batch.site.pages import more_assets, sentence, short_line, write
-from layton_batch.text import Table
 
 MOST_ROWS = 500
 """Most rows of a table that a page shows."""

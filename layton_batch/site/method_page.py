@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 
 from layton_batch import __version__
+from layton_batch.columns import Table, columns
 from layton_batch.files.digests import file_digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER
@@ -16,7 +17,6 @@ from layton_batch.site.board import Board
 from layton_batch.site.html_table import HtmlTable, plain_table
 from layton_batch.site.pages import more_assets, passage, short_line, write
 from layton_batch.site.sent import MOST_SYSTEMS
-from layton_batch.text import Table, columns
 
 _QUIET = ("name", "models", "prices", "prompts", "limits")
 """Parts of a manifest that have a place of their own, or say nothing of what was asked."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from layton_batch.clock import utc
+from layton_batch.columns import Table, columns
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.runs.failure_words import failure_words
@@ -14,7 +15,7 @@ from layton_batch.runs.status import JobStatus, RunState, Status
 from layton_batch.site.html_table import NOTHING, HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable, plain_table
 from layton_batch.site.pages import macros, more_assets, short_line, write
 from layton_batch.states import Lifecycle
-from layton_batch.text import Table, columns, plural
+from layton_batch.text import plural
 
 OUTCOMES = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
 MOST_BATCHES = 2_000

@@ -12,9 +12,9 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from layton_batch.cli import looking
+from layton_batch.cli import status_command
 from layton_batch.cli.app import GROUPS, app
-from layton_batch.cli.looking import INTERRUPTED, WATCH_SECONDS, watch_status
+from layton_batch.cli.status_command import WATCH_INTERRUPTED, WATCH_SECONDS, watch_status
 from layton_batch.clock import SystemClock
 from layton_batch.loop import drive
 from layton_batch.runs.folders import find_run, manifest_file
@@ -225,15 +225,15 @@ def test_watching_draws_a_terminal_again_and_ends_with_130_at_ctrl_c(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = _Terminal()
-    monkeypatch.setattr(looking, "live_screen", lambda **_: terminal)
-    monkeypatch.setattr(looking.sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(looking, "_is_open", lambda _: len(terminal.drawn) < 3)
+    monkeypatch.setattr(status_command, "live_screen", lambda **_: terminal)
+    monkeypatch.setattr(status_command.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(status_command, "_is_open", lambda _: len(terminal.drawn) < 3)
 
     class Stopped(ManualClock):
         def sleep(self, seconds: float) -> None:
             raise KeyboardInterrupt
 
-    assert watch_status("lab", here / "runs", Stopped(0.0), as_json=False) == INTERRUPTED
+    assert watch_status("lab", here / "runs", Stopped(0.0), as_json=False) == WATCH_INTERRUPTED
     assert len(terminal.drawn) == 1
     assert watch_status("lab", here / "runs", _Advancing(lambda: None), as_json=False) == 0
     assert len(terminal.drawn) == 3
@@ -245,5 +245,5 @@ def test_the_command_watches_by_the_machines_clock(here: Path, monkeypatch: pyte
 
     monkeypatch.setattr(SystemClock, "sleep", stop)
     assert call("status", "--watch").code == 0
-    monkeypatch.setattr(looking, "_is_open", lambda _: True)
-    assert call("status", "lab", "--watch").code == INTERRUPTED == 130
+    monkeypatch.setattr(status_command, "_is_open", lambda _: True)
+    assert call("status", "lab", "--watch").code == WATCH_INTERRUPTED == 130

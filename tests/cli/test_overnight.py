@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,9 +15,9 @@ from typing import cast
 
 import pytest
 
-from layton_batch.cli.overnight import NightOptions, refresh
-from layton_batch.cli.webhook import TRIES, post
+import layton_batch as lb
 from layton_batch.clock import iso
+from layton_batch.commands.webhook import TRIES, post
 from layton_batch.errors import FileError
 from layton_batch.files import tables
 from layton_batch.sandbox import Fault
@@ -68,10 +67,10 @@ def night(
     bench: Desk, *manifests: Path, webhook: str | None = None
 ) -> tuple[int, dict[str, list[dict[str, object]]], str]:
     """The exit code, the summary as JSON, and as Markdown; our clock passes by itself."""
-    out = io.StringIO()
-    with redirect_stdout(out):
-        code = refresh(NightOptions(manifests, "07:00", Path("public"), webhook, Path("runs")), bench.lab.clock)
-    return code, json.loads(Path("public/summary.json").read_bytes()), out.getvalue()
+    document = lb.overnight(manifests, site="public", webhook=webhook, runs="runs", clock=bench.lab.clock)
+    summary = json.loads(Path("public/summary.json").read_bytes())
+    assert summary == json.loads(json.dumps(document.as_json()))
+    return document.end(), summary, Path("public/summary.md").read_text(encoding="utf-8")
 
 
 def test_a_night_works_on_all_manifests_and_publishes_each_at_its_address(
@@ -102,7 +101,7 @@ def test_a_night_works_on_all_manifests_and_publishes_each_at_its_address(
 
 
 def test_a_night_says_how_much_budget_is_missing_and_leaves_a_page_of_others_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with desk(tmp_path, monkeypatch) as bench:
         Path("public").mkdir()
@@ -113,7 +112,7 @@ def test_a_night_says_how_much_budget_is_missing_and_leaves_a_page_of_others_alo
         assert (code, summary["runs"][0]["state"]) == (3, "stopped by its budget")
         assert f"The budget lacks {money(missing)} for all planned batches" in said.replace("\\", "")
         assert Path("public/index.html").read_text(encoding="utf-8") == "mine"
-        assert "no front page was written" in capsys.readouterr().err
+        assert "no front page was written" in caplog.text
         bench.write(quiz_text(limit=2, top=f'[budget]\nmax_usd = "{missing + Decimal("0.0001")}"\n'))
         night(bench, path)
         assert bench.server_total() > 0  # what was missing is enough for what was planned
@@ -123,12 +122,12 @@ def test_a_night_that_is_over_too_early_says_so_and_the_next_one_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch) as bench:
-        monkeypatch.setattr("layton_batch.cli.overnight.deadline", lambda _until, clock: clock.now() + 1)
+        monkeypatch.setattr("layton_batch.commands.overnight.deadline", lambda _until, clock: clock.now() + 1)
         path = bench.write(quiz_text(limit=2))
         code, summary, _ = night(bench, path)
         assert (code, summary["runs"][0]["state"]) == (75, "goes on the next night")
         assert summary["runs"][0]["page"] == ""
-        monkeypatch.setattr("layton_batch.cli.overnight.deadline", lambda _until, _clock: None)
+        monkeypatch.setattr("layton_batch.commands.overnight.deadline", lambda _until, _clock: None)
         assert night(bench, path)[0] == 0
 
 
@@ -156,7 +155,7 @@ def test_a_night_in_which_a_provider_takes_nothing_says_who_why_and_since_when_a
     listener = Listener()
     with desk(tmp_path, monkeypatch, refusals) as bench, listener.at() as address:
         begun = bench.lab.clock.now()
-        monkeypatch.setattr("layton_batch.cli.overnight.deadline", lambda _until, clock: clock.now() + 2 * 3600)
+        monkeypatch.setattr("layton_batch.commands.overnight.deadline", lambda _until, clock: clock.now() + 2 * 3600)
         path = bench.write(quiz_text(("openai", "mistral"), limit=2))
         code, summary, said = night(bench, path, webhook=address)
         [run] = summary["runs"]
@@ -182,7 +181,7 @@ def test_what_a_killed_night_spent_is_in_the_next_summary(tmp_path: Path, monkey
     with desk(tmp_path, monkeypatch) as bench:
         path = bench.write(quiz_text(limit=2))
         with monkeypatch.context() as patch:
-            patch.setattr("layton_batch.cli.overnight._published", lambda *_: sys.exit(9))
+            patch.setattr("layton_batch.commands.overnight._published", lambda *_: sys.exit(9))
             with pytest.raises(SystemExit):
                 night(bench, path)
         spent = bench.server_total()

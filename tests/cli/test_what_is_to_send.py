@@ -14,7 +14,7 @@ from layton_batch.cli import conversation
 from layton_batch.cli.conversation import TerminalConversation
 from layton_batch.cli.notes import notes_said
 from layton_batch.commands import consent
-from layton_batch.commands.driving import Conversation, driven_run
+from layton_batch.commands.driving import Conversation, open_and_drive
 from layton_batch.errors import NotAgreedError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import drive
@@ -233,7 +233,7 @@ def run_elsewhere(bench: Lab, text: str, *, yes: bool = False) -> Status:
     """Do as `run --once` of somebody whom nobody can ask."""
     environment = {**bench.server.environment(), "XDG_STATE_HOME": str(bench.folder / "user")}
     settings = Settings.from_environment(environment, bench.folder)
-    with driven_run(
+    with open_and_drive(
         bench.manifest(text), bench.runs, settings, bench.clock, Conversation(), once=True, yes=yes, offline=True
     ) as (_, status):
         return status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -21,10 +22,12 @@ from layton_batch.costs.report import (
     UnknownCost,
     UsageRow,
     build_report,
+    cost_table,
     line_json,
 )
 from layton_batch.records import Usage
-from layton_batch.reports.cost import print_costs, report_csv, report_json, report_markdown
+from layton_batch.reports.cost_document import CostDocument, print_costs, report_json
+from layton_batch.reports.table import as_csv, as_markdown
 from layton_batch.states import Role
 from layton_batch.text import money
 
@@ -101,14 +104,30 @@ def test_the_share_of_live_is_of_rows_whose_prices_are_known(capsys: pytest.Capt
     assert next(line for line in lines if line[:1] == ["total"])[-1] == "70%"
 
 
+def test_a_bill_to_send_is_one_page_with_a_line_a_model_and_what_it_was_of_the_live_price() -> None:
+    hostile = "<script>alert(1)</script>"
+    rows = [replace(row(), day="2026-11-30"), replace(row(hostile, "3.0"), day="2026-11-30", cost_unbatched=D("4.0"))]
+    query = CostQuery.parse("day,provider,model", "yesterday", "yesterday", TODAY)
+    page = CostDocument(build_report(rows, by=query.by), ["lab"], query).text("html")
+    assert "Cost of lab on 2026-11-30" in page
+    assert hostile not in page
+    assert "prefers-color-scheme: dark" in page
+    assert not re.findall(r"<(?:link|script|img)[^>]*(?:src|href)=\"(?!data:)", page)
+    lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line, re.S) for line in re.findall(r"<tr.*?</tr>", page, re.S)]
+    cells = [[re.sub(r"<.*?>", "", cell) for cell in line] for line in lines]
+    shares = {line[2]: (line[8], line[9], line[11]) for line in cells[1:]}
+    assert shares["gpt-5.1"] == ("$0.5000", "$1.00", "50%")
+    assert shares["Total"] == ("$3.50", "$5.00", "70%")
+
+
 def test_unknown_is_never_zero_in_any_form() -> None:
     unknown = UsageRow("together", "nobody/knows", Role.PREDICT, 1, USAGE, None, None)
     report = build_report([unknown])
     assert report.total.batched.usd is None
     line = line_json(report.lines[0])
     assert {line[key] for key in ("cost_usd", "unbatched_usd", "saved_usd", "price_source")} == {"unknown"}
-    assert report_markdown(report).count("| unknown | unknown | unknown | – |") == 2
-    assert ",unknown,unknown,unknown,,unknown,unknown," in report_csv(report)
+    assert as_markdown(cost_table(report)).count("| unknown | unknown | unknown | – |") == 2
+    assert ",unknown,unknown,unknown,,unknown,unknown," in as_csv(cost_table(report))
 
 
 def test_a_total_that_lacks_something_says_at_least() -> None:
@@ -117,7 +136,7 @@ def test_a_total_that_lacks_something_says_at_least() -> None:
     assert report.total.unpriced_requests == 2
     total = line_json(report.total)
     assert (total["cost_usd"], total["complete"]) == ("1.50", False)
-    assert "| at least $1.50 |" in report_markdown(report).splitlines()[-1]
+    assert "| at least $1.50 |" in as_markdown(cost_table(report)).splitlines()[-1]
 
 
 costs = st.none() | st.decimals(0, 1000, places=8)
@@ -157,15 +176,15 @@ HOSTILE = ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "  =1", "＝1", 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_stay_text(name: str) -> None:
     report = build_report([row(name)])
-    cells = list(csv.reader(io.StringIO(report_csv(report))))
+    cells = list(csv.reader(io.StringIO(as_csv(cost_table(report)))))
     assert len(cells) == 3
     assert not cells[1][1].strip().startswith(("=", "+", "-", "@", "＝"))
-    lines = report_markdown(report).splitlines()
+    lines = as_markdown(cost_table(report)).splitlines()
     assert len(lines) == 4
     assert all(line.replace(r"\\", "").replace(r"\|", "").count("|") == 15 for line in lines)
-    assert "<script>" not in report_markdown(report)
+    assert "<script>" not in as_markdown(cost_table(report))
     assert json.loads(json.dumps(report_json(report)))["rows"][0]["model"] == name
-    assert not any(char in report_csv(report) + report_markdown(report) for char in "\x1b\u202e")
+    assert not any(char in as_csv(cost_table(report)) + as_markdown(cost_table(report)) for char in "\x1b\u202e")
 
 
 def test_an_unknown_cost_is_bounded_beside_the_bill_and_makes_its_sums_incomplete() -> None:

@@ -59,8 +59,8 @@ def test_importing_the_package_loads_nothing_else() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     count, names = done.stdout.split(" ", 1)
     assert count == "1"
-    functions = ("compare", "cost", "export", "import_", "judge", "judges", "label_import", "label_plan", "leaderboard",
-                 "plan", "run", "site", "status", "verify")  # fmt: skip
+    functions = ("cancel", "compare", "cost", "export", "grade", "import_", "judge", "judges", "label_import",
+                 "label_plan", "leaderboard", "overnight", "plan", "run", "site", "status", "verify")  # fmt: skip
     assert all(f"'{name}'" in names for name in functions)
 
 
@@ -318,6 +318,21 @@ def test_what_cannot_be_done_raises_the_programs_errors(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LAYTON_BATCH_RUNS", raising=False)
     with pytest.raises(LaytonBatchError, match=re.escape(reason)):
+        call_()
+
+
+@pytest.mark.parametrize(
+    ("call_", "reason"),
+    [
+        (lambda: lb.leaderboard("lab", level="x"), "level: 'x' is a str; give a number or None"),  # type: ignore[arg-type]
+        (lambda: lb.cost(runs=5), "runs: 5 is a int; give text or a path or None"),  # type: ignore[arg-type]
+        (lambda: lb.run("quiz.csv", models="openai:x"), "models: 'openai:x' is a str; give a list of text or None"),
+        (lambda: lb.run("lab.toml", once=1), "once: 1 is a int; give True or False"),  # type: ignore[arg-type]
+        (lambda: lb.label_plan("lab", labels=True), "labels: True is a bool; give a whole number or None"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_named_with_what_it_may_be(call_: Callable[[], object], reason: str) -> None:
+    with pytest.raises(ManifestError, match=f"^{re.escape(reason)}$"):
         call_()
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from layton_batch.batches import batch_results
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
-from layton_batch.reports.cost import report_json
+from layton_batch.reports.cost_document import report_json
 from layton_batch.runs.requests import PaidAnswers, fingerprint_bytes
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault

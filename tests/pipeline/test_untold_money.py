@@ -10,7 +10,7 @@ import pytest
 
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Usage
-from layton_batch.reports.cost import report_json
+from layton_batch.reports.cost_document import report_json
 from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
 from tests.support.lab import MODELS, Lab, lab, quiz_text

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from layton_batch.cli.progress import TROUBLE_SECONDS, TroubleLines, progress_line, screen
+from layton_batch.columns import OutputForm
 from layton_batch.records import Batch, BatchFacts
 from layton_batch.reports.status_tables import (
     duration,
@@ -60,7 +61,7 @@ def test_a_batch_is_planned_uploaded_at_the_provider_over_or_lost() -> None:
 
 def test_the_table_has_planned_uploaded_running_answered_and_failed_requests_apart() -> None:
     table = jobs_table([JOB, replace(JOB, where={"uploaded": 4, "ended": 1, "lost": 1})])
-    assert table.rows == (("predict", "openai", "2", "24", "3", "4", "5", "6", "6"),)
+    assert list(table.cells(OutputForm.TERMINAL)) == [["predict", "openai", "2", "24", "3", "4", "5", "6", "6"]]
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import itemgetter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layton_batch.columns import DATA, FOR_PEOPLE, Column, OutputForm, Table, columns
 from layton_batch.records import JsonValue
 from layton_batch.reports import table as tables
-from layton_batch.reports.table import as_csv, as_json, as_markdown, folded, show
-from layton_batch.text import Column, Table, columns
+from layton_batch.reports.table import as_csv, as_html, as_markdown, folded, show
 
 BOARD = Table(
-    (Column("rank"), Column("model", is_text=True), Column("95 % CI\n(new\nitems)")),
-    ((1, "larch-2", "80.6–96.3"), (None, "wagtail=5", "77.2–94.2")),
-)
+    (
+        Column("rank", value=itemgetter("rank")),
+        Column("model", value=itemgetter("model"), is_text=True),
+        Column("ends", "95 % CI\n(new\nitems)", value=itemgetter("ends"), surfaces=FOR_PEOPLE | {OutputForm.JSON},
+               text=lambda row: "–".join(map(str, row["ends"]))),
+        Column("id", value=itemgetter("rank"), surfaces=DATA),
+    ),
+    ({"rank": 1, "model": "larch-2", "ends": [80.6, 96.3]}, {"rank": None, "model": "wagtail=5", "ends": [77.2, 94.2]}),
+)  # fmt: skip
 texts = st.text(max_size=30)
 
 
@@ -26,25 +36,28 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "WITHOUT_TERMINAL", 80)
 
 
-def one(cell: JsonValue) -> Table:
-    return Table((Column("name", is_text=True), Column("figure")), ((cell, 1),))
+def one(cell: JsonValue) -> Table[Sequence[JsonValue]]:
+    return Table(columns("name", "figure"), ((cell, 1),))
 
 
-def test_the_same_cells_stand_in_every_form(capsys: pytest.CaptureFixture[str]) -> None:
-    assert as_json(BOARD)[1] == {"rank": None, "model": "wagtail=5", "95 % CI\n(new\nitems)": "77.2–94.2"}
-    rows = [["1", "larch-2", "80.6–96.3"], ["", "wagtail=5", "77.2–94.2"]]
-    assert list(csv.reader(io.StringIO(as_csv(BOARD))))[1:] == rows
-    assert as_markdown(BOARD).splitlines() == [
-        "| rank | model | 95 % CI (new items) |",
-        "| ---: | --- | ---: |",
-        "| 1 | larch-2 | 80.6–96.3 |",
-        "| – | wagtail=5 | 77.2–94.2 |",
-    ]
+def test_a_column_is_said_once_and_stands_where_it_belongs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert BOARD.records()[1] == {"rank": None, "model": "wagtail=5", "ends": [77.2, 94.2], "id": None}
+    rows = [["rank", "model", "id"], ["1", "larch-2", "1"], ["", "wagtail=5", ""]]
+    assert list(csv.reader(io.StringIO(as_csv(BOARD)))) == rows
+    people = [["rank", "model", "95 % CI (new items)"], ["1", "larch-2", "80.6–96.3"], ["–", "wagtail=5", "77.2–94.2"]]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in as_markdown(BOARD).splitlines()]
+    assert [lines[0], *lines[2:]] == people
+    cells = re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", as_html(BOARD), re.S)
+    assert [" ".join(cell.split()) for cell in cells] == [cell for row in people for cell in row]
     show(BOARD)
-    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
-        ["95", "%", "CI"], ["(new"], ["rank", "model", "items)"], ["1", "larch-2", "80.6–96.3"],
-        ["–", "wagtail=5", "77.2–94.2"],
-    ]  # fmt: skip
+    assert [line.split() for line in capsys.readouterr().out.splitlines()][-2:] == people[1:]
+
+
+def test_a_total_is_the_last_row_for_people_and_in_csv_and_no_record() -> None:
+    table = replace(one("a"), total=("total", 9))
+    assert [row[0] for row in table.cells(OutputForm.MARKDOWN)] == ["a", "total"]
+    assert as_csv(table).splitlines()[-1] == "total,9"
+    assert len(table.records()) == 1
 
 
 @given(texts, texts)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from layton_batch.columns import Table
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judge_quality import Diagnosis, diagnose
 from layton_batch.scoring.judges_told import JudgeNote, Section, diagnosis_told, mistakes_told
 from layton_batch.scoring.rules import ScoringRules
-from layton_batch.text import Table
 from tests.support.evidence import Judged, frames, judged_frame
 
 

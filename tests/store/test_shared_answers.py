@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.reports.cost import report_json
+from layton_batch.reports.cost_document import report_json
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
 from tests.support.lab import Lab, lab, quiz_text

@@ -1,4 +1,4 @@
-"""The work of `grade`, from its arguments to what is printed and written."""
+"""grade: bring your own predictions."""
 
 from __future__ import annotations
 
@@ -10,67 +10,155 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import polars as pl
+import typer
 
-from layton_batch.cli.terminal import print_json, say
+from layton_batch.columns import text_table
+from layton_batch.commands.notes import warn
+from layton_batch.commands.parameters import CommandLineForm, Runs, environment, names_of, runs_folder
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
-from layton_batch.grading.forms import chosen_metric
+from layton_batch.grading.forms import DEFAULT_SPLIT, check_option, chosen_metric, form_of, graded_by_rule
 from layton_batch.grading.graded_models import GradedModel
-from layton_batch.grading.ranking import Ranking, grade, items_of, ranked, to_json
+from layton_batch.grading.ranking import Ranking, items_of, ranked, to_json
+from layton_batch.grading.ranking import grade as grade_submission
 from layton_batch.grading.submissions import SearchSettings, submissions
+from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.money_checks import FIRST_IS_NEVER_RIGHT, first_is_never_right
 from layton_batch.records import JsonValue
-from layton_batch.reports.leaderboard_tables import print_board
+from layton_batch.reports.document import Document
+from layton_batch.reports.leaderboard_tables import Leaderboard, print_board
 from layton_batch.reports.table import console, print_table
 from layton_batch.settings import Settings
-from layton_batch.tasks.offline import Document, GradingOptions, OfflineForm, RowsFile, json_text
-from layton_batch.tasks.protocol import mark_span
-from layton_batch.text import NONE, first_of, one_line, percent, plural, range_text, text_table
+from layton_batch.tasks import grade_help, load_task
+from layton_batch.tasks.offline import Document as Report
+from layton_batch.tasks.offline import GradingOptions, OfflineForm, RowsFile, json_text
+from layton_batch.tasks.protocol import TaskOptions, mark_span
+from layton_batch.text import NONE, first_of, one_line, percent, plural, range_text
 
 if TYPE_CHECKING:
     import altair as alt
 
 
+PICTURES, STDOUT, JSON = (".svg", ".png"), "-", "json"
+
+
 @dataclass(frozen=True, slots=True)
-class Result:
-    """Results of one call of `grade`. ``board``: None for one file. ``alone``: the board of the one file."""
+class GradeDocument(Document):
+    """Reports of models by a benchmark's rules. ``board``: None for one file. ``alone``: the board of the one file.
+    ``table``: the benchmark's own table as Markdown, if it was asked for."""
 
     arguments: GradeArguments
     form: OfflineForm
     metric: str
     models: Sequence[GradedModel]
-    ensembles: Mapping[str, Document]
+    ensembles: Mapping[str, Report]
     board: Ranking | None
     alone: pl.DataFrame | None = None
 
     @property
-    def documents(self) -> Mapping[str, Document]:
+    def reports(self) -> Mapping[str, Report]:
         """Return the reports of models and ensembles by name, in the order given."""
         reports = {model.name: model.document for model in self.models if model.document is not None}
         return {**reports, **self.ensembles}
 
+    @property
+    def leaderboard(self) -> Leaderboard:
+        """Return the board of several files, or of the one file. Raises DataError for a file that has none."""
+        board = self.alone if self.board is None else self.board.board
+        if board is None:
+            raise DataError("grade: these items cannot be on a leaderboard: some have several predictions, or none")
+        return Leaderboard(board)
 
-def run_grade(arguments: GradeArguments) -> None:
-    """Grade, write what is to be written, and print the rest. Raises ManifestError, DataError, FileError.
+    @property
+    def table(self) -> str | None:
+        return None if self.arguments.table is None else self.form.table(self.reports)
 
-    All files are made before the first is written: what cannot be drawn leaves nothing behind.
-    """
+    def as_json(self) -> object:
+        return _printable(_document(self))
+
+    def show(self) -> None:
+        _print(self)
+
+
+GradeFile: TypeAlias = str | Path | None
+
+
+def grade(
+    task: Annotated[
+        str | None, CommandLineForm(str | None, None), typer.Argument(metavar="TASK", help=grade_help.TASK)
+    ],
+    predictions: Annotated[
+        str | Path | Sequence[str | Path],
+        CommandLineForm(list[str] | None, None),
+        typer.Option("--predictions", metavar="[NAME=]FILE|FOLDER|RUN", help="Repeat it to rank several models."),
+    ],
+    *,
+    items: Annotated[
+        GradeFile,
+        CommandLineForm(Path | None),
+        typer.Option("--items", help="The gold, or `bundled`; may be left out if rows carry it."),
+    ] = None,
+    protocol: Annotated[str | None, typer.Option("--protocol", help=grade_help.PROTOCOL)] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help=grade_help.METRIC)] = None,
+    samples: Annotated[str | None, typer.Option("--samples", metavar="MODE", help=grade_help.SAMPLES)] = None,
+    updated: Annotated[
+        GradeFile, CommandLineForm(Path | None), typer.Option("--updated", help=grade_help.UPDATED)
+    ] = None,
+    table: Annotated[
+        GradeFile, CommandLineForm(str | None), typer.Option("--table", metavar="FILE.md", help=grade_help.TABLE)
+    ] = None,
+    chart: Annotated[
+        GradeFile, CommandLineForm(Path | None), typer.Option("--chart", metavar="FILE.svg|png", help=grade_help.CHART)
+    ] = None,
+    ensemble: Annotated[
+        str | Sequence[str] | None,
+        CommandLineForm(list[str] | None),
+        typer.Option("--ensemble", metavar="NAME=MODEL,MODEL,…", help=grade_help.ENSEMBLE),
+    ] = None,
+    benchmark: Annotated[str | None, typer.Option("--benchmark", help=grade_help.BENCHMARK)] = None,
+    every_run: Annotated[bool, typer.Option("--every-run", help=grade_help.EVERY_RUN)] = False,
+    runs: Runs = None,
+    shown_as: str = JSON,
+) -> GradeDocument:
+    sources, rows = names_of(predictions, "predictions"), shown_as == JSON
+    arguments = GradeArguments(
+        check_task(task, sources), sources, _path(items), protocol, metric, samples, _path(updated),
+        None if table is None else str(table), _path(chart), names_of(ensemble, "ensemble"), every_run,
+        benchmark, runs_folder(runs, environment()), rows,
+    )  # fmt: skip
+    if table == STDOUT and rows:
+        raise ManifestError("grade: --table - and --json both write on stdout; give --table a file")
     form = form_for(arguments)
-    arguments = _with_default_output(_with_bundled_items(arguments), form)
-    with updating(arguments.updated) as rows:
-        result = _graded(arguments, form, rows)
-        document = _document(result)
-        table = None if arguments.table is None else form.table(result.documents)
-        files = list(_files(result, document, table))
+    arguments = _with_bundled_items(arguments)
+    if not rows:
+        arguments = _with_own_output(arguments, form)
+    with updating(arguments.updated) as updated_rows:
+        result = _graded(arguments, form, updated_rows)
+        files = list(_files(result))
     for path, content in files:
         atomic.write_bytes(path, content)
-    _print(result, document, table)
+    return result
 
 
-def _graded(arguments: GradeArguments, form: OfflineForm, updated: RowsFile | None) -> Result:
+grade.__doc__ = f"""Grade predictions by a benchmark's rules.
+
+One file gives its report. Several, a folder of files or a run give a leaderboard with rank boxes. {grade_help.FORMS}
+A benchmark that an entry point adds takes --items in its own form, and predictions with item_id and response.
+\f
+All files are made before the first is written: what cannot be drawn leaves nothing behind. ``shown_as``: ``json`` gives
+reports a row a prediction; ``table`` also writes the file that the benchmark's own program writes. Raises
+ManifestError, DataError, FileError.
+"""
+
+
+def _path(name: str | Path | None) -> Path | None:
+    return None if name is None else Path(name)
+
+
+def _graded(arguments: GradeArguments, form: OfflineForm, updated: RowsFile | None) -> GradeDocument:
     settings = Settings.from_process()
     search = SearchSettings(arguments.task, form, arguments.runs, settings)
     entries = submissions(arguments.predictions, search)
@@ -79,20 +167,19 @@ def _graded(arguments: GradeArguments, form: OfflineForm, updated: RowsFile | No
     items = None if arguments.items is None else items_of(form, form.rows(arguments.items, settings))
     metric, is_one = chosen_metric(arguments.task, form, arguments.metric), len(entries) == 1 and entries[0].is_file
     has_board = not is_one and not arguments.every_run  # dates may have other questions
-    ranked_by, with_rows = metric if has_board or not arguments.as_json else None, arguments.writes_rows
-    models = [grade(entry, items, ranked_by, updated, with_rows=with_rows) for entry in entries]
+    models = [grade_submission(entry, items, metric, updated, with_rows=arguments.rows) for entry in entries]
     _say_unanswered(models)
     if items and first_is_never_right(items):
-        say(f"{arguments.items}: {FIRST_IS_NEVER_RIGHT}")
+        warn((f"{arguments.items}: {FIRST_IS_NEVER_RIGHT}",))
     span = mark_span(form.task, metric)
     board = ranked(models, metric, span) if has_board else None
     alone = None if has_board or arguments.every_run else _alone(models[0], metric, span)
     groups = _groups(arguments.named_ensembles)
     ensembles = {name: _ensemble(form, name, names, models) for name, names in groups.items()}
-    return Result(arguments, form, metric, models, ensembles, board, alone)
+    return GradeDocument(arguments, form, metric, models, ensembles, board, alone)
 
 
-def _ensemble(form: OfflineForm, name: str, names: Sequence[str], models: Sequence[GradedModel]) -> Document:
+def _ensemble(form: OfflineForm, name: str, names: Sequence[str], models: Sequence[GradedModel]) -> Report:
     """Report models as one. Raises ManifestError for an unknown name and for models without a common item."""
     frames = {model.name: model.frame for model in models if model.frame is not None}
     if unknown := [model for model in names if model not in frames]:
@@ -108,14 +195,14 @@ def _ensemble(form: OfflineForm, name: str, names: Sequence[str], models: Sequen
 def _say_unanswered(graded: Iterable[GradedModel]) -> None:
     """Say of each model which items have no prediction: they are in none of its figures."""
     for model in graded:
-        if model.unanswered:
-            ids = first_of(model.unanswered, 5)
-            items = plural(len(model.unanswered), "item has", "items have")
-            say(one_line(f"{model.name}: {items} no prediction ({ids}); the figures are of the others"))
+        sentences = list(model.notes)
         if model.twice is not None:
-            say(one_line(f"{model.name}: item {model.twice!r} has several predictions, and each counts in the figures"))
-        for note in model.notes:
-            say(one_line(f"{model.name}: {note}"))
+            sentences.insert(0, f"item {model.twice!r} has several predictions, and each counts in the figures")
+        if model.unanswered:
+            items = plural(len(model.unanswered), "item has", "items have")
+            ids = first_of(model.unanswered, 5)
+            sentences.insert(0, f"{items} no prediction ({ids}); the figures are of the others")
+        warn(one_line(f"{model.name}: {sentence}") for sentence in sentences)
 
 
 def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.DataFrame | None:
@@ -129,15 +216,15 @@ def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.Dat
 # ---- documents -----------------------------------------------------------------------------------------------------
 
 
-def _document(result: Result) -> Document:
+def _document(result: GradeDocument) -> Report:
     """Return the report of one file; for several files the models in the order given, with their rows on the board."""
     form, board = result.form, result.board
     rows: list[JsonValue] = [{"name": name, **document} for name, document in result.ensembles.items()]
-    ensembles: Document = {"ensembles": rows} if rows else {}
+    ensembles: Report = {"ensembles": rows} if rows else {}
     if board is None and not result.arguments.every_run:
         return {**(result.models[0].document or {}), **ensembles}
     samples = form.asked.samples
-    ranks: Document = {}
+    ranks: Report = {}
     if board is not None:
         ranks = {
             "metric": result.metric,
@@ -171,39 +258,37 @@ def _printable(value: JsonValue) -> JsonValue:
 # ---- files ---------------------------------------------------------------------------------------------------------
 
 
-def _files(result: Result, document: Mapping[str, JsonValue], table: str | None) -> Iterator[tuple[Path, bytes]]:
+def _files(result: GradeDocument) -> Iterator[tuple[Path, bytes]]:
     """Yield path and content of each file to write. Raises DataError for a picture without data."""
     arguments, form = result.arguments, result.form
     if arguments.output is not None:
-        yield arguments.output, json_text(_printable(document)).encode("utf-8", "replace")
-    if table is not None and arguments.table != "-":
-        yield Path(arguments.table or ""), table.encode("utf-8", "replace")
+        yield arguments.output, json_text(_printable(_document(result))).encode("utf-8", "replace")
+    if arguments.table not in (None, STDOUT):
+        yield Path(arguments.table or ""), (result.table or "").encode("utf-8", "replace")
     if arguments.chart is not None:
         title = one_line(arguments.benchmark or "")
-        yield arguments.chart, picture(arguments.chart, form.chart(result.documents, title))
+        yield arguments.chart, picture(arguments.chart, form.chart(result.reports, title))
 
 
 # ---- for people ----------------------------------------------------------------------------------------------------
 
 
-def _print(result: Result, document: Mapping[str, JsonValue], table: str | None) -> None:
+def _print(result: GradeDocument) -> None:
     arguments = result.arguments
-    if arguments.as_json:
-        print_json(_printable(document))
-    elif table is not None and arguments.table == "-":
-        sys.stdout.write(table)
+    if arguments.table == STDOUT:
+        sys.stdout.write(result.table or "")
     elif arguments.every_run:
-        _print_reports("every run", result.documents)
+        _print_reports("every run", result.reports)
     elif arguments.output is not None:
-        sys.stdout.write(f"{json_text(_printable(document))}\n")
+        sys.stdout.write(f"{json_text(_printable(_document(result)))}\n")
     elif result.board is None:
-        lines = [*_lines(document), *_interval(result)]
+        lines = [*_lines(_document(result)), *_interval(result)]
         print_table(text_table(arguments.task, ["metric", "value"], lines), first=True)
     else:
         _print_board(result, result.board)
 
 
-def _lines(document: Document) -> Iterator[tuple[str, str]]:
+def _lines(document: Report) -> Iterator[tuple[str, str]]:
     """Yield the totals of a report as name and text; lists of rows are left out."""
     for name, value in document.items():
         match value:
@@ -231,7 +316,7 @@ def _shown(value: JsonValue, sign: str = "") -> str:
     return str(value)
 
 
-def _interval(result: Result) -> Iterator[tuple[str, str]]:
+def _interval(result: GradeDocument) -> Iterator[tuple[str, str]]:
     """Yield the interval that the file would have on a board with others, as name and text."""
     ends = () if result.alone is None else result.alone.select("level", "lower", "upper").drop_nulls().iter_rows()
     for level, lower, upper in ends:
@@ -239,16 +324,16 @@ def _interval(result: Result) -> Iterator[tuple[str, str]]:
         yield f"{name}: {percent(level)} CI (new items)", f"{range_text(lower, upper)} %"
 
 
-def _print_board(result: Result, board: Ranking) -> None:
+def _print_board(result: GradeDocument, board: Ranking) -> None:
     """Print the board as for runs, with the kinds of failure, then the models' reports."""
     if board.board.height:
         print_board(board.board)
     for note in board.notes:
         console().print(one_line(note), style="yellow", markup=False)
-    _print_reports("reports", result.documents)
+    _print_reports("reports", result.reports)
 
 
-def _print_reports(title: str, documents: Mapping[str, Document]) -> None:
+def _print_reports(title: str, documents: Mapping[str, Report]) -> None:
     """Print the figures of reports in columns: a report's summary, else its metrics."""
     reports = {name: document.get("summary") or document.get("metrics") for name, document in documents.items()}
     figures = {name: report for name, report in reports.items() if isinstance(report, Mapping)}
@@ -259,12 +344,9 @@ def _print_reports(title: str, documents: Mapping[str, Document]) -> None:
         print_table(text_table(title, heads, lines))
 
 
-PICTURES = (".svg", ".png")
-
-
 @dataclass(frozen=True, slots=True)
 class GradeArguments:
-    """Arguments of the command line of `grade`, as ``grade_commands.grade`` takes them."""
+    """Arguments of `grade`. ``rows``: reports have a row a prediction."""
 
     task: str
     predictions: tuple[str, ...]
@@ -279,44 +361,31 @@ class GradeArguments:
     every_run: bool
     benchmark: str | None
     runs: Path
-    as_json: bool
+    rows: bool
     output: Path | None = None
     """The file that the form's own program writes beside the predictions."""
-
-    @property
-    def writes_rows(self) -> bool:
-        """Return whether reports go somewhere with a row a prediction."""
-        return self.as_json or self.output is not None
 
 
 def _with_bundled_items(arguments: GradeArguments) -> GradeArguments:
     """Return the arguments with the file of the package's items where ``items`` is ``bundled``."""
-    from layton_batch.grading.forms import DEFAULT_SPLIT
-    from layton_batch.manifest.asked import BUNDLED
-    from layton_batch.tasks import load_task
-    from layton_batch.tasks.protocol import TaskOptions
-
     if str(arguments.items) != BUNDLED:
         return arguments
     return replace(arguments, items=load_task(arguments.task, TaskOptions(DEFAULT_SPLIT)).bundled(DEFAULT_SPLIT))
 
 
-def _with_default_output(arguments: GradeArguments, form: OfflineForm) -> GradeArguments:
+def _with_own_output(arguments: GradeArguments, form: OfflineForm) -> GradeArguments:
     """Return the arguments with the file that the form's own program writes. Raises ManifestError as ``form_for``."""
     name, path = form.default_output, Path(arguments.predictions[0])
-    is_plain = not arguments.as_json
-    if name is None or not is_plain or len(arguments.predictions) > 1 or not path.is_file():
+    if name is None or len(arguments.predictions) > 1 or not path.is_file():
         return arguments
-    output = replace(arguments, output=path.with_name(name))
-    for written in _written(output):
+    with_output = replace(arguments, output=path.with_name(name), rows=True)
+    for written in _written(with_output):
         _check_writable(written)
-    return output
+    return with_output
 
 
 def check_task(task: str | None, predictions: Sequence[str]) -> str:
     """Return the task. Raises ManifestError where it or the predictions are missing."""
-    from layton_batch.grading.forms import graded_by_rule
-
     if task is None or not predictions:
         tasks = ", ".join(graded_by_rule())
         raise ManifestError(f"grade: give TASK and --predictions FILE; tasks that rules grade: {tasks}")
@@ -325,8 +394,6 @@ def check_task(task: str | None, predictions: Sequence[str]) -> str:
 
 def form_for(arguments: GradeArguments) -> OfflineForm:
     """Return the benchmark's form. Raises ManifestError for conflicting options, before any file is read."""
-    from layton_batch.grading.forms import check_option, chosen_metric, form_of
-
     options = GradingOptions(
         samples=arguments.samples,
         benchmark=arguments.benchmark,
@@ -348,8 +415,6 @@ def form_for(arguments: GradeArguments) -> OfflineForm:
             check_option(form, option)
     if arguments.chart is not None and arguments.chart.suffix.lower() not in PICTURES:
         raise ManifestError(f"grade: --chart {arguments.chart}: a picture's name ends in {' or '.join(PICTURES)}")
-    if arguments.table == "-" and arguments.as_json:
-        raise ManifestError("grade: --table - and --json both write on stdout; give --table a file")
     for written in _written(arguments):
         _check_writable(written)
     return form
@@ -378,7 +443,7 @@ def _check_writable(path: Path) -> None:
 
 def _written(arguments: GradeArguments) -> Iterator[Path]:
     """Yield the files to write. Raises ManifestError for a file that is named twice, or that is also read."""
-    table = Path(arguments.table) if arguments.table and arguments.table != "-" else None
+    table = Path(arguments.table) if arguments.table and arguments.table != STDOUT else None
     named_paths = (arguments.output, arguments.updated, arguments.chart, table)
     paths = [path for path in named_paths if path is not None]
     read = {Path(text).absolute() for text in arguments.predictions} | (
@@ -394,7 +459,7 @@ def _written(arguments: GradeArguments) -> Iterator[Path]:
 
 def picture(path: Path, chart: alt.LayerChart) -> bytes:
     """Return the chart in the format that the name's ending says."""
-    from layton_batch.drawing import rendered
+    from layton_batch.drawing import rendered  # loads the renderer
 
     return rendered(chart, path.suffix)
 
@@ -405,8 +470,6 @@ def updating(path: Path | None) -> Iterator[RowsFile | None]:
     if path is None:
         yield None
         return
-    from layton_batch.files import atomic
-
     with atomic.writing(path) as handle:
         text = io.TextIOWrapper(handle, encoding="utf-8", errors="replace", newline="\n")
         rows = RowsFile(text)

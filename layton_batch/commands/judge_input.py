@@ -1,5 +1,5 @@
-"""`judge FILE`: answers that are there already go before a jury. The run is one of a manifest without models, written
-beside the file."""
+"""What `judge` puts before a jury: answers of a file, whose run has a manifest without models beside it, or of a table,
+whose run has the manifest of the arguments."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import orjson
 
 from layton_batch.commands.notes import warn
 from layton_batch.commands.starting import check_manifest, quoted, write_manifest
-from layton_batch.errors import ManifestError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import RowLocation, Rows, read_rows, user_path
+from layton_batch.frames import Frame, read_frame
 from layton_batch.grading.forms import DEFAULT_SPLIT
 from layton_batch.interchange.prediction_files import (
+    TEXT,
+    AnswerFile,
     ImportedModel,
     blank_rows,
     check_replies,
@@ -31,6 +35,7 @@ from layton_batch.interchange.prediction_files import (
     read_answers,
 )
 from layton_batch.manifest.asked import BUNDLED
+from layton_batch.manifest.checks import manifest_of_tables
 from layton_batch.manifest.form import DEFAULT_SEATS
 from layton_batch.manifest.item_check import guess_split, guess_task
 from layton_batch.manifest.manifest import Manifest
@@ -41,6 +46,10 @@ from layton_batch.tasks.protocol import Task, TaskOptions
 
 JUDGED = "judge"
 """The setting by which a task that a rule grades is given to a jury."""
+
+
+AnswerSource: TypeAlias = "Frame | str | Path"
+"""A table of answers, or a file of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,3 +195,73 @@ def _from_folder(source: str, manifest: Path) -> str:
     if source == BUNDLED or is_address(source):
         return source
     return os.path.relpath(user_path(source).absolute(), manifest.absolute().parent)
+
+
+# ---- a table -------------------------------------------------------------------------------------------------------
+
+
+def read_answer_table(given: AnswerSource, settings: Settings) -> AnswerFile:
+    """Read the answers of a table, as those of a file are read. Raises DataError for rows without an answer."""
+    if isinstance(given, str | Path):
+        return read_answers(user_path(given), settings)
+    frame = read_frame(given, "frame")
+    if "model" not in frame.columns:
+        raise DataError(
+            "the frame has no column 'model', which names whose answer a row holds; its columns are "
+            f"{', '.join(frame.columns)}"
+        )
+    rows = [(f"row {number} of the frame", row) for number, row in enumerate(frame.iter_rows(named=True), 1)]
+    for place, row in rows:
+        column = next((name for name in (*TEXT, "answer") if name in row), None)
+        if column is not None and row[column] is None and row.get("kind") is None:
+            raise DataError(
+                f"{place}: {column!r} is null, so judges have nothing to read: give the answer. "
+                "Without the row the item counts as missing for this model, also in later calls"
+            )
+    return AnswerFile(Path("the frame"), rows)
+
+
+_ARGUMENTS: Mapping[tuple[str | int, ...], str] = {
+    ("jury", "judges"): "panel",
+    ("jury", "panel"): "panel",
+    ("jury", "seats"): "seats",
+    ("jury",): "task",
+    ("items", "source"): "items",
+    ("items", "split"): "split",
+}
+"""The arguments of ``judge`` by the keys of a manifest; the others are called as their keys."""
+
+
+def jury_manifest(
+    name: str,
+    task: str,
+    split: str,
+    items: str,
+    panel: str | Path | Sequence[Mapping[str, JsonValue]],
+    seats: int,
+    folder: Path,
+) -> Manifest:
+    """Make the manifest of a run with judges only."""
+    jury: dict[str, object] = {"seats": seats}
+    if isinstance(panel, str | Path):
+        path = user_path(panel)
+        if not (folder / path).is_file():
+            raise ManifestError(f"judge: panel: no panel file {folder / path}: {_PANEL_FORM}")
+        jury["panel"] = str(path)
+    else:
+        jury["judges"] = _judge_tables(panel)
+    tables_ = {"name": name, "task": task, "items": {"source": items, "split": split}, "jury": jury}
+    return manifest_of_tables(tables_, folder, "judge", _ARGUMENTS)
+
+
+def _judge_tables(panel: object) -> list[dict[str, JsonValue]]:
+    """Return the judges as tables. Raises ManifestError for what is no list of dicts."""
+    if not isinstance(panel, list | tuple):
+        raise ManifestError(f"judge: panel: a {type(panel).__name__} is no panel: {_PANEL_FORM}")
+    for number, judge in enumerate(panel):
+        if not isinstance(judge, Mapping):
+            raise ManifestError(f"judge: panel[{number}]: a {type(judge).__name__} is no judge: {_PANEL_FORM}")
+    return [dict(judge) for judge in panel]
+
+
+_PANEL_FORM = 'give a panel file, or a list of dicts with "name", "provider" and "model"'

@@ -12,20 +12,22 @@ import typer
 
 from layton_batch.cli.options import Json, Runs
 from layton_batch.cli.progress import event_json, event_line, followed, live_screen, progress_line, screen
-from layton_batch.cli.terminal import print_json, say
+from layton_batch.cli.surface import print_document
+from layton_batch.cli.terminal import print_json
 from layton_batch.clock import Clock, SystemClock, utc
 from layton_batch.commands.parameters import environment, runs_folder
 from layton_batch.commands.run_result import RunResult
-from layton_batch.errors import LaytonBatchError
-from layton_batch.runs.folders import find_run, find_runs, misplaced_runs
+from layton_batch.commands.status import WorkspaceStatus, statuses
+from layton_batch.commands.status import status as one_status
+from layton_batch.runs.folders import find_run
 from layton_batch.runs.status import RunState
-from layton_batch.runs.stores import open_store, open_stores
+from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
 
 WATCH_HINT = "Ctrl-C ends this view; the run goes on."
 WATCH_SECONDS = 3.0
 """Between two looks of `status --watch`."""
-INTERRUPTED = 130
+WATCH_INTERRUPTED = 130
 """The exit code of `status --watch` at Ctrl-C."""
 
 
@@ -60,34 +62,9 @@ def status(
         raise typer.Exit(show_events(run_name, place, follow=watch, as_json=as_json))
     if watch:
         raise typer.Exit(watch_status(run_name, place, clock, as_json=as_json))
-    raise typer.Exit(show_status(run_name, place, as_json=as_json))
-
-
-def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
-    """Print the status of a run, or of all runs. Return the exit code: that of the last run left out, else 0."""
-    settings = Settings.from_process()
-    folders = [find_run(run_name, runs)] if run_name else find_runs(runs)
-    shown_runs, code = list[RunResult](), 0
-    for line in () if run_name else misplaced_runs(runs):
-        say(f"left out: {line}")
-    with open_stores(settings) as store_of:
-        for folder in folders:
-            try:
-                shown_runs.append(RunResult.read(folder, store_of(folder)))
-            except LaytonBatchError as error:
-                if run_name:
-                    raise
-                say(f"left out: {error}")
-                code = error.exit_code
-    if as_json:
-        documents = [shown.as_json() for shown in shown_runs]
-        print_json(documents[0] if run_name else documents)
-        return code
-    for shown in shown_runs:
-        shown.show()
-    if not shown_runs:
-        say(f"no runs under {runs}")
-    return code
+    document = one_status(run_name, runs=runs) if run_name else statuses(runs=runs)
+    print_document(document, "json" if as_json else "table")
+    raise typer.Exit(document.end() if isinstance(document, WorkspaceStatus) else 0)
 
 
 def _is_open(shown: RunResult) -> bool:
@@ -110,7 +87,7 @@ def watch_status(run_name: str | None, runs: Path, clock: Clock, *, as_json: boo
                     break
                 clock.sleep(WATCH_SECONDS)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return WATCH_INTERRUPTED
     if not as_json:
         shown.show()
     return 0
@@ -156,5 +133,5 @@ def show_events(run_name: str | None, runs: Path, *, follow: bool, as_json: bool
     except KeyboardInterrupt:
         if not follow:
             raise
-        return INTERRUPTED
+        return WATCH_INTERRUPTED
     return 0

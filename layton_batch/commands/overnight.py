@@ -13,28 +13,28 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import orjson
 import typer
 
-from layton_batch.cli.complaints import complain_of
-from layton_batch.cli.conversation import TerminalConversation
-from layton_batch.cli.endings import exit_code, say_trouble
-from layton_batch.cli.options import Runs
-from layton_batch.cli.terminal import say
-from layton_batch.cli.webhook import check_address, post
 from layton_batch.clock import Clock, SystemClock, iso
-from layton_batch.commands.driving import driven_run
+from layton_batch.columns import Column, Table
+from layton_batch.commands.driving import Conversation, open_and_drive
 from layton_batch.commands.notes import warn
-from layton_batch.commands.parameters import calling_environment, environment, runs_folder
-from layton_batch.errors import FileError, LaytonBatchError
+from layton_batch.commands.parameters import CommandLineForm, Runs, calling_environment, names_of, runs_folder
+from layton_batch.commands.run_result import CALL_AGAIN, exit_code, trouble_lines
+from layton_batch.commands.webhook import check_address, post
+from layton_batch.errors import FileError, LaytonBatchError, refusal_of_system
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.sources import user_path
+from layton_batch.log import redact
 from layton_batch.loop import deadline
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.prompt_files import PromptFiles
+from layton_batch.reports.document import Document
 from layton_batch.reports.status_tables import trouble_json, trouble_line
 from layton_batch.reports.table import as_markdown, json_text, markdown_text
 from layton_batch.runs.environment_notes import address_notes
@@ -46,13 +46,13 @@ from layton_batch.settings import Settings
 from layton_batch.site.build import check_target, made_from
 from layton_batch.site.front_page import write_front
 from layton_batch.states import Lifecycle
-from layton_batch.text import Table, columns, decimal_text, money, one_line, plural
+from layton_batch.text import decimal_text, money, one_line, plural
 
 ROUND_SECONDS = 60.0
 """Between two rounds over the manifests."""
 SEVERITY = (0, 5, 75, 74, 3, 4, 2, 1)
 """Exit codes from all is well to worst."""
-CALL_AGAIN, SUMMARY = 75, "summary.json"
+SUMMARY = "summary.json"
 _WORDS = {
     0: "done", 5: "done, some requests without an answer", 75: "goes on the next night", 3: "stopped by its budget",
     4: "waits for a person", 2: "refused", 74: "the disk or the database is in the way", 1: "failed",
@@ -121,56 +121,73 @@ class _NightRun:
 
 
 @dataclass(frozen=True, slots=True)
-class NightOptions:
-    """The work of one `overnight`. ``until``: local time, HH:MM. ``webhook``: an address that gets the summary."""
+class NightDocument(Document):
+    """Results of a night by manifest, and its first and last moment (epoch seconds)."""
 
-    manifests: Sequence[Path]
-    until: str
-    site: Path
-    webhook: str | None
-    runs: Path
+    FORMATS: ClassVar = ("table",)
+    results: Sequence[NightResult]
+    begun: float
+    ended: float
+
+    def end(self) -> int:
+        return max((result.code for result in self.results), key=_severity, default=0)
+
+    def show(self) -> None:
+        sys.stdout.write(summary_markdown(self.results, self.begun, self.ended))
+
+    def as_json(self) -> object:
+        runs = [result.document() for result in self.results]
+        return {"begun": iso(self.begun), "ended": iso(self.ended), "runs": runs}
 
 
 def overnight(
-    manifests: Annotated[list[Path], typer.Argument(metavar="MANIFEST...", help="The manifests, TOML files.")],
+    manifests: Annotated[
+        str | Path | Sequence[str | Path],
+        CommandLineForm(list[Path]),
+        typer.Argument(metavar="MANIFEST...", help="The manifests, TOML files."),
+    ],
+    *,
     until: Annotated[str, typer.Option("--until", help="Work until this local time, HH:MM.")] = "07:00",
-    site: Annotated[Path, typer.Option("--site", help="Where boards are published.")] = Path("public"),
+    site: Annotated[
+        str | Path, CommandLineForm(Path), typer.Option("--site", help="Where boards are published.")
+    ] = Path("public"),
     webhook: Annotated[
         str | None,
         typer.Option("--webhook", envvar="LAYTON_BATCH_WEBHOOK", help="An address that gets the summary as JSON."),
     ] = None,
     runs: Runs = None,
-) -> None:
+    conversation: Conversation | None = None,
+    clock: Clock | None = None,
+) -> NightDocument:
     """Work on several manifests through the night, and publish what is complete.
 
     Every manifest gets a tick in turn, so that none waits for the batches of another. A board stays at its address
     (SITE/RUN/); SITE/summary.md and summary.json say what changed. The webhook gets the summary at the end, and at once
     when a batch is lost or a budget is reached. The exit code is the worst of the runs'.
     """
-    place = runs_folder(runs, environment())
-    raise typer.Exit(refresh(NightOptions(tuple(manifests), until, site, webhook, place)))
-
-
-def refresh(options: NightOptions, clock: Clock | None = None) -> int:
-    """Refresh the manifests. Return the exit code, the worst of the manifests'. Raises LaytonBatchError."""
-    clock = clock or SystemClock()
+    clock, talk = clock or SystemClock(), conversation or Conversation()
+    talk.is_quiet = True
     begun, settings = clock.now(), calling_environment()
-    check_address(options.webhook)
-    stop_at = deadline(options.until, clock)
-    atomic.make_folder(options.site)
-    works = [_NightRun(path, options.runs) for path in options.manifests]
+    place, public = runs_folder(runs, settings), user_path(site)
+    check_address(webhook)
+    stop_at = deadline(until, clock)
+    atomic.make_folder(public)
+    works = [_NightRun(user_path(path), place) for path in names_of(manifests, "manifests")]
+    night = _Night(works, public, webhook, talk, clock)
     try:
-        _work(works, options, ROUND_SECONDS * settings.pacing.advised, clock, stop_at)
+        night.work(ROUND_SECONDS * settings.pacing.advised, stop_at)
     except KeyboardInterrupt:
-        say("stopped: batches go on at the providers; the next night continues")
+        warn(("stopped: batches go on at the providers; the next night continues",))
     if stop_at is not None and clock.now() >= stop_at:
         for work in works:
             _end_at_deadline(work)
-    night = [_published(work, _refreshed(work), options.site) for work in works]
-    _publish_front(works, options.site)
-    _write_summary(night, begun, clock.now(), options.site)
-    _tell(options.webhook, "end", night, clock)
-    return max((refreshed.code for refreshed in night), key=_severity, default=0)
+    results = [_published(work, _refreshed(work), public) for work in works]
+    _publish_front(works, public)
+    document = NightDocument(results, begun, clock.now())
+    atomic.write_text(public / SUMMARY, json_text(document.as_json()))
+    atomic.write_text(public / "summary.md", summary_markdown(results, begun, document.ended))
+    night.tell("end", results)
+    return document
 
 
 def _severity(code: int) -> int:
@@ -180,36 +197,62 @@ def _severity(code: int) -> int:
 # ---- the night -----------------------------------------------------------------------------------------------------
 
 
-def _work(works: Sequence[_NightRun], options: NightOptions, pause: float, clock: Clock, stop_at: float | None) -> None:
-    """Tick the run of each manifest in turn until all have ended, or time is up. ``pause``: seconds between rounds."""
-    going = list(works)
-    while going:
-        for work in going:
-            _tick(work, clock, options.site)
-            if work.code in _TELLS:
-                _tell(options.webhook, _TELLS[work.code], [_refreshed(work)], clock)
-        going = [work for work in going if work.code == CALL_AGAIN]
-        now = clock.now()
-        if stop_at is not None and now >= stop_at:
-            return
-        if going:
-            clock.sleep(pause if stop_at is None else min(pause, stop_at - now))
+@dataclass(frozen=True, slots=True)
+class _Night:
+    """The work of one `overnight`. ``webhook``: an address that gets the summary."""
+
+    works: Sequence[_NightRun]
+    site: Path
+    webhook: str | None
+    conversation: Conversation
+    clock: Clock
+
+    def work(self, pause: float, stop_at: float | None) -> None:
+        """Tick the run of each manifest in turn until all have ended, or time is up. ``pause``: seconds between
+        rounds."""
+        going = list(self.works)
+        while going:
+            for work in going:
+                self._tick(work)
+                if work.code in _TELLS:
+                    self.tell(_TELLS[work.code], [_refreshed(work)])
+            going = [work for work in going if work.code == CALL_AGAIN]
+            now = self.clock.now()
+            if stop_at is not None and now >= stop_at:
+                return
+            if going:
+                self.clock.sleep(pause if stop_at is None else min(pause, stop_at - now))
+
+    def _tick(self, work: _NightRun) -> None:
+        """Do for a run what can be done without waiting, with the manifest and the settings as they are now."""
+        try:
+            settings = Settings.from_process()
+            manifest = load_manifest(work.path, PromptFiles(settings, work.runs))
+            if work.boards is None:
+                warn(address_notes(manifest, settings))
+                _look_before(work, manifest, settings, self.site)
+            with open_and_drive(manifest, work.runs, settings, self.clock, self.conversation, once=True) as (
+                run,
+                status,
+            ):
+                work.folder, work.status, work.budget = run.folder, status, manifest.budget.max_usd
+                warn(trouble_lines(run.trouble))
+                work.code = FileError.exit_code if run.trouble else exit_code(status)
+        except (LaytonBatchError, OSError) as error:
+            refusal = error if isinstance(error, LaytonBatchError) else refusal_of_system(error, _AGAIN)
+            if refusal is None:
+                raise
+            warn((redact(str(refusal)),))
+            work.code = refusal.exit_code
+
+    def tell(self, event: str, night: Sequence[NightResult]) -> None:
+        """Send the results to the webhook."""
+        document = {"event": event, "text": summary_text(night), "runs": [result.document() for result in night]}
+        if self.webhook and (trouble := post(self.webhook, document, self.clock)):
+            warn((f"the webhook was not told of {event!r}: {trouble}",))
 
 
-def _tick(work: _NightRun, clock: Clock, site: Path) -> None:
-    """Do for a run what can be done without waiting, with the manifest and the settings as they are now."""
-    try:
-        settings = Settings.from_process()
-        manifest = load_manifest(work.path, PromptFiles(settings, work.runs))
-        if work.boards is None:
-            warn(address_notes(manifest, settings))
-            _look_before(work, manifest, settings, site)
-        talk = TerminalConversation(is_quiet=True)
-        with driven_run(manifest, work.runs, settings, clock, talk, once=True) as (run, status):
-            work.folder, work.status, work.budget = run.folder, status, manifest.budget.max_usd
-            work.code = say_trouble(run) or exit_code(status)
-    except Exception as error:
-        work.code = complain_of(error)
+_AGAIN = "run the same command again"
 
 
 def _look_before(work: _NightRun, manifest: Manifest, settings: Settings, site: Path) -> None:
@@ -317,37 +360,26 @@ def _publish_front(works: Sequence[_NightRun], site: Path) -> None:
     try:
         write_front(site, published)
     except FileError as error:
-        say(f"no front page was written: {error}")
-
-
-def _write_summary(night: Sequence[NightResult], begun: float, ended: float, site: Path) -> None:
-    """Write ``summary.md`` and ``summary.json`` beside the pages, and the Markdown to stdout."""
-    document = {"begun": iso(begun), "ended": iso(ended), "runs": [refreshed.document() for refreshed in night]}
-    text = summary_markdown(night, begun, ended)
-    atomic.write_text(site / SUMMARY, json_text(document))
-    atomic.write_text(site / "summary.md", text)
-    sys.stdout.write(text)
+        warn((f"no front page was written: {error}",))
 
 
 def summary_markdown(night: Sequence[NightResult], begun: float, ended: float) -> str:
     """Return a table of the runs, then what is to be said of each, as Markdown."""
-    rows = tuple(
-        (
-            refreshed.run or refreshed.manifest,
-            refreshed.state,
-            money(Decimal(refreshed.spent_usd)),
-            str(refreshed.waiting),
-            str(refreshed.unanswered),
-            str(len(refreshed.lost)),
-        )
-        for refreshed in night
-    )
-    names = ("run", "state", "spent since the last summary", "waiting", "without an answer", "lost batches")
-    lines = [f"# Refreshed {iso(begun)} to {iso(ended)}", "", as_markdown(Table(columns(*names, text=2), rows))]
+    lines = [f"# Refreshed {iso(begun)} to {iso(ended)}", "", as_markdown(Table(NIGHT, night))]
     for refreshed in night:
         if sentences := list(refreshed.sentences()):
             lines += [f"## {markdown_text(refreshed.run)}", "", *(f"- {markdown_text(text)}" for text in sentences), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+NIGHT: tuple[Column[NightResult], ...] = (
+    Column("run", value=lambda result: result.run or result.manifest, is_text=True),
+    Column("state", is_text=True),
+    Column("spent_usd", "spent since the last summary", text=lambda result: money(Decimal(result.spent_usd))),
+    Column("waiting"),
+    Column("unanswered", "without an answer"),
+    Column("lost", "lost batches", value=lambda result: len(result.lost)),
+)
 
 
 def summary_text(night: Sequence[NightResult]) -> str:
@@ -359,9 +391,3 @@ def summary_text(night: Sequence[NightResult]) -> str:
         lines.append(f"{refreshed.run or refreshed.manifest}: {refreshed.state}, {spent}, {waiting}")
         lines += [f"- {sentence}" for sentence in refreshed.sentences()]
     return "\n".join(map(one_line, lines))
-
-
-def _tell(webhook: str | None, event: str, night: Sequence[NightResult], clock: Clock) -> None:
-    document = {"event": event, "text": summary_text(night), "runs": [refreshed.document() for refreshed in night]}
-    if webhook and (trouble := post(webhook, document, clock)):
-        say(f"the webhook was not told of {event!r}: {trouble}")

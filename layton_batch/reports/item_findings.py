@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from layton_batch.manifest.item_check import ItemCheck
+from collections.abc import Sequence
+
+from layton_batch.columns import Column, Table
+from layton_batch.manifest.item_check import ItemCheck, ItemFinding
 from layton_batch.reports.table import console, say_line, show
-from layton_batch.text import Table, columns, one_line, plural
+from layton_batch.text import one_line, plural
 
 LISTED = 200
 """Findings on a terminal; ``--json`` has all."""
@@ -21,10 +24,20 @@ def print_items(name: str, checked: ItemCheck) -> None:
     if not checked.findings:
         return
     console().print()
-    rows = tuple(
-        (finding.line, finding.item, finding.level, finding.kind, finding.text) for finding in checked.findings[:LISTED]
-    )
-    names = ("item", "level", "kind", "what")
-    show(Table(columns("line", *names, text=names), rows))
+    show(findings_table(checked.findings[:LISTED]))
     if len(checked.findings) > LISTED:
         say_line(f"… and {len(checked.findings) - LISTED} more; --json has them all")
+
+
+FINDINGS: tuple[Column[ItemFinding], ...] = (
+    Column("line"),
+    Column("item", is_text=True),
+    Column("level", is_text=True),
+    Column("kind", is_text=True),
+    Column("text", "what", is_text=True),
+)
+
+
+def findings_table(findings: Sequence[ItemFinding]) -> Table[ItemFinding]:
+    """Return findings as a table."""
+    return Table(FINDINGS, findings)

@@ -1,0 +1,120 @@
+"""Columns of documents, each said once, and tables of them, which every surface reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from operator import itemgetter
+from typing import Any, Generic, TypeVar
+
+from layton_batch.records import JsonValue
+from layton_batch.text import NONE
+
+Row = TypeVar("Row")
+
+
+class OutputForm(StrEnum):
+    """Form in which a table is shown. ``PAGE`` is HTML: a notebook, a page that a command writes, and the site."""
+
+    TERMINAL = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "md"
+    PAGE = "html"
+
+
+EVERYWHERE = frozenset(OutputForm)
+DATA = frozenset({OutputForm.JSON, OutputForm.CSV})
+FOR_PEOPLE = EVERYWHERE - DATA
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """A column of a table.
+
+    ``name``: its key in JSON and CSV, and the attribute of a row that it shows unless there is a ``value``. ``words``:
+    its heading for people (default: the name); line breaks in it are for terminals. ``format`` of the value, or
+    ``text`` of the row, is the cell for people. ``is_text``: flush left, and folded if the table is too wide.
+    ``styles``: the style of cells with these texts.
+    """
+
+    name: str
+    words: str = ""
+    format: str = "{}"
+    value: Callable[[Row], JsonValue] | None = None
+    text: Callable[[Row], str] | None = None
+    surfaces: Collection[OutputForm] = EVERYWHERE
+    is_text: bool = False
+    style: str = ""
+    styles: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def heading(self) -> str:
+        return self.words or self.name
+
+    def read(self, row: Row) -> JsonValue:
+        """Return the value of a row, for programs."""
+        value: JsonValue = getattr(row, self.name) if self.value is None else self.value(row)
+        return value
+
+    def cell(self, row: Row) -> str:
+        """Return the text of a row, for people."""
+        if self.text is not None:
+            return self.text(row)
+        value = self.read(row)
+        return NONE if value is None else self.format.format(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[Row]):
+    """Rows under columns. ``total``: the row below that adds the others up; ``notes``: lines below the table."""
+
+    columns: Sequence[Column[Row]]
+    rows: Sequence[Row]
+    title: str = ""
+    notes: Sequence[str] = ()
+    total: Row | None = None
+
+    def on(self, surface: OutputForm) -> list[Column[Row]]:
+        """Return the columns that stand on a surface."""
+        return [column for column in self.columns if surface in column.surfaces]
+
+    @property
+    def all_rows(self) -> list[Row]:
+        """Return the rows, and the total below them."""
+        return [*self.rows, *([] if self.total is None else [self.total])]
+
+    def cells(self, surface: OutputForm) -> Iterator[list[str]]:
+        """Yield the cells of each row for people."""
+        shown = self.on(surface)
+        yield from ([column.cell(row) for column in shown] for row in self.all_rows)
+
+    def records(self, surface: OutputForm = OutputForm.JSON) -> list[dict[str, JsonValue]]:
+        """Return each row by the names of the columns, without the total."""
+        return [record(self.on(surface), row) for row in self.rows]
+
+
+def record(columns: Iterable[Column[Row]], row: Row) -> dict[str, JsonValue]:
+    """Return one row by the names of its columns."""
+    return {column.name: column.read(row) for column in columns}
+
+
+Texts = Sequence[JsonValue]
+
+
+def columns(*names: str, text: int | Sequence[str] = 1) -> list[Column[Texts]]:
+    """Make columns of rows that are tuples; ``text``: how many of the first, or which, hold words, not figures."""
+    texts = range(text) if isinstance(text, int) else [at for at, name in enumerate(names) if name in text]
+    return [Column(name, value=itemgetter(at), is_text=at in texts) for at, name in enumerate(names)]
+
+
+def text_table(
+    title: str, heads: Iterable[str], rows: Iterable[Texts], *, text: int | Sequence[str] = 1
+) -> Table[Texts]:
+    """Make a table of rows that are tuples; ``text`` as for :func:`columns`."""
+    return Table(columns(*heads, text=text), list(rows), title)
+
+
+AnyTable = Table[Any]
+"""A table of whatever rows."""

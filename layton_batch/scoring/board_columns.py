@@ -1,0 +1,195 @@
+"""Columns of a leaderboard, each said once: terminal, files, notebooks and the site's pages read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import polars as pl
+
+from layton_batch.columns import FOR_PEOPLE, Column, OutputForm
+from layton_batch.files.leaderboard_columns import COUNTS, LEADERBOARD
+from layton_batch.records import JsonValue
+from layton_batch.scoring.leaderboard import (
+    BORROWED_ONLY,
+    NO_OWN,
+    RULE,
+    THIS_SET,
+    alike,
+    complete,
+    flags_of,
+)
+from layton_batch.scoring.rules import PAPER
+from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED
+from layton_batch.text import NONE, number_text, percent, range_text
+
+Row = Mapping[str, Any]
+"""A row of the leaderboard; ``alike``: its letters."""
+Rows = Sequence[Row]
+_ALWAYS_COUNTED = ("unparsed", "missing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownColumn:
+    """A column of the board.
+
+    ``words``: its heading, of which ``{interval}`` names the interval and ``{on}`` what the rows are for. ``text``: its
+    cell for people, ``value`` for programs. ``shown``: whether it says something of the complete rows. ``unfinished``:
+    its cell of a model that is not complete. ``help``: what it means, for a page.
+    """
+
+    name: str
+    text: Callable[[Row], str]
+    words: str = ""
+    value: Callable[[Row], JsonValue] | None = None
+    shown: Callable[[Rows], bool] = bool
+    unfinished: Callable[[Row], str] = lambda _: ""
+    surfaces: Collection[OutputForm] = FOR_PEOPLE
+    is_text: bool = False
+    style: str = ""
+    help: str = ""
+
+    def column(self, words: str) -> Column[Row]:
+        """Return the column with its heading."""
+
+        def cell(row: Row) -> str:
+            return self.text(row) if row["progress"] is None else self.unfinished(row)
+
+        return Column(self.name, words, value=self.value, text=cell, surfaces=self.surfaces, is_text=self.is_text,
+                      style=self.style)  # fmt: skip
+
+
+def board_rows(board: pl.DataFrame) -> list[Row]:
+    """Return the rows of a board with their letters."""
+    rows = board.to_dicts()
+    letters = alike([(row["rank_best"], row["rank_worst"]) for row in rows])
+    return [row | {"alike": letter} for row, letter in zip(rows, letters, strict=True)]
+
+
+def board_columns(board: pl.DataFrame, *, says_target: bool = False) -> list[Column[Row]]:
+    """Return the columns of a board: those of the run's table for programs, those that say something for people.
+
+    ``says_target``: headings say what the rows are for, where no legend does.
+    """
+    shown, rows = list(_stored_columns()), complete(board).to_dicts()
+    if rows:
+        is_paper, level = rows[0]["method"] == PAPER, percent(rows[0]["level"])
+        on = f" ({rows[0]['target']})" if says_target and not is_paper else ""
+        interval = "interval" if is_paper else f"{level} CI"
+        shown += [
+            column.column(column.words.format(interval=interval, on=on)) for column in BOARD if column.shown(rows)
+        ]
+    return shown
+
+
+def _stored_columns() -> Iterator[Column[Row]]:
+    for name, column in LEADERBOARD.items():
+        for key, surface in ((column.json_name or name, OutputForm.JSON), (name, OutputForm.CSV)):
+            if column.is_stored:
+                yield Column(key, value=itemgetter(name), surfaces={surface})
+    yield Column("failures", value=lambda row: dict(failures_of(row)), surfaces={OutputForm.JSON})
+
+
+def failures_of(row: Row) -> dict[str, int]:
+    """Return how often each kind of failure occurs."""
+    return {failure["kind"]: failure["count"] for failure in row["failures"] or ()}
+
+
+def has_no_own_labels(row: Row) -> bool:
+    """Tell whether none of the model's own answers has a label, on a board that rests on labels."""
+    return BORROWED_ONLY in flags_of(row["flags"])
+
+
+# ---- cells ---------------------------------------------------------------------------------------------------------
+
+
+def _interval(row: Row) -> str:
+    if row["method"] == PAPER:
+        return NONE if row["score"] is None or row["half_width"] is None else f"±{row['half_width']:.1f}"
+    if row["method"] == RULE and row["target"] == THIS_SET:
+        return "exact"
+    return range_text(row["lower"], row["upper"])
+
+
+def _labels(row: Row) -> str:
+    own, borrowed = row["own_labels"], row["borrowed_labels"]
+    return NONE if own is None or borrowed is None else f"{own} · {borrowed}"
+
+
+def _verdicts(row: Row) -> str:
+    if row["n_verdicts"] is None:
+        return NONE
+    return f"{row['n_verdicts'] - row['n_verdicts_missing']:,} of {row['n_verdicts']:,}"
+
+
+def _rounds(row: Row) -> str:
+    return NONE if row["rounds"] is None or row["round_sd"] is None else f"{row['rounds']} ± {row['round_sd']:.1f}"
+
+
+def _whole(name: str) -> Callable[[Row], str]:
+    return lambda row: number_text(row[name], 0)
+
+
+# ---- the columns ---------------------------------------------------------------------------------------------------
+
+
+def _any(name: str) -> Callable[[Rows], bool]:
+    return lambda rows: any(row[name] for row in rows)
+
+
+def _several(name: str) -> Callable[[Rows], bool]:
+    return lambda rows: len({row[name] for row in rows}) > 1
+
+
+def _by(*methods: str) -> Callable[[Rows], bool]:
+    return lambda rows: rows[0]["method"] in methods
+
+
+def _count(words: str, name: str, surface: OutputForm) -> ShownColumn:
+    """Return a count of answers: published boards have all that there are, and Markdown some also without any."""
+
+    def shown(rows: Rows) -> bool:
+        if surface is OutputForm.MARKDOWN:
+            return words in _ALWAYS_COUNTED or any(row[name] for row in rows)
+        return rows[0]["method"] == PAPER and any(row[name] for row in rows)
+
+    return ShownColumn(name=words, text=_whole(name), shown=shown, surfaces={surface})
+
+
+BOARD: tuple[ShownColumn, ...] = (
+    ShownColumn(name="rank", text=_whole("rank")),
+    ShownColumn(
+        name="model",
+        text=lambda row: f"{row['model']} {NO_OWN}" if has_no_own_labels(row) else row["model"],
+        unfinished=lambda row: row["model"],
+        surfaces={OutputForm.TERMINAL, OutputForm.PAGE},
+        is_text=True,
+    ),
+    ShownColumn(name="model", text=lambda row: row["model"], unfinished=lambda row: row["model"],
+                surfaces={OutputForm.MARKDOWN}, is_text=True),
+    ShownColumn(name="provider", text=lambda row: row["provider"], unfinished=lambda row: row["provider"] or "",
+                surfaces={OutputForm.MARKDOWN}, is_text=True),
+    ShownColumn(name="hints", text=_whole("n_hints"), shown=_several("n_hints"), unfinished=_whole("n_hints")),
+    ShownColumn(name="score", text=lambda row: number_text(row["score"]), unfinished=lambda row: row["progress"]),
+    ShownColumn(name="interval", words="{interval}{on}", text=_interval),
+    ShownColumn(name="rounds", words="rounds\n± sd", text=_rounds, shown=_any("rounds"),
+                help="Samples of each item, and the standard deviation of the score over them, in points."),
+    ShownColumn(name="range", words="rank\nrange{on}", style="dim",
+                text=lambda row: range_text(row["rank_best"], row["rank_worst"], 0)),
+    ShownColumn(name="alike", text=lambda row: row["alike"], is_text=True, style="dim"),
+    ShownColumn(name="share", words="jury's\nvote", text=lambda row: number_text(row["jury_vote"]),
+                shown=_by(UNCALIBRATED), help="Share of yes of the jury, which no label corrects."),
+    ShownColumn(name="needed", words=f"labels\nfor ± {AIM_POINTS}", text=_whole("labels_needed"),
+                shown=_by(UNCALIBRATED), help=f"Labels that would give ± {AIM_POINTS} points."),
+    ShownColumn(name="labels", words="human labels\nown · borrowed", text=_labels,
+                shown=lambda rows: not _by(RULE, UNCALIBRATED)(rows)),
+    ShownColumn(name="verdicts", text=_verdicts, shown=_any("n_verdicts_missing")),
+    ShownColumn(name="items", text=_whole("n_items"), shown=lambda rows: _by(PAPER)(rows) or _several("n_items")(rows),
+                surfaces={OutputForm.TERMINAL, OutputForm.PAGE}),
+    ShownColumn(name="items", text=_whole("n_items"), surfaces={OutputForm.MARKDOWN}),
+    *(_count(words, name, surface) for surface in (OutputForm.TERMINAL, OutputForm.MARKDOWN)
+      for words, name in COUNTS.items()),
+)  # fmt: skip
+"""Columns for people, in their order; ``surfaces`` with ``DATA`` also in JSON and CSV, after the table's own."""
