@@ -107,13 +107,6 @@ def write(path: Path, table: pl.DataFrame, origin: str | None = None) -> None:
         table.write_parquet(handle, metadata=_metadata(origin), **_FORM)
 
 
-def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = None) -> None:
-    """One part file of any number of rows; a portion at a time is held in memory. ``origin`` as for ``write``."""
-    with writing_frames(path, name, origin) as add:
-        for portion in portions(rows, row_characters):
-            add(frame(name, portion))
-
-
 @contextmanager
 def writing_frames(
     path: Path, name: str, origin: str | None = None, *, pictures: bool = False

@@ -72,7 +72,6 @@ def open_run(
     clock: Clock | None = None,
     poll_seconds: float | None = None,
     pacing: Pacing | None = None,
-    patience: CallLimits | None = None,
     before_it_begins: Callable[[], None] | None = None,
     only_scores: bool = False,
 ) -> Iterator[Run]:
@@ -87,7 +86,7 @@ def open_run(
     clock = clock or SystemClock()
     pacing = replace(pacing or settings.pacing, poll=poll_seconds or None)
     inputs = _Inputs(
-        manifest, home_of(manifest, runs), settings, clock, patience or CallLimits(), pacing,
+        manifest, home_of(manifest, runs), settings, clock, pacing,
         only_scores=only_scores, calls_providers=not only_scores,
     )  # fmt: skip
     inputs.check()
@@ -239,9 +238,7 @@ def open_copied(
         yield run
 
 
-def providers_for(
-    manifest: Manifest, settings: Settings, patience: CallLimits | None = None, stopping: Event | None = None
-) -> Providers:
+def providers_for(manifest: Manifest, settings: Settings, stopping: Event | None = None) -> Providers:
     """Connections made with the environment's keys, of which nothing they say holds one; dialects without any.
     ``stopping`` cuts their calls short. A key that is missing for batches of models that the manifest no longer has
     keeps nobody else from their answers: it is as if there were no way to the provider.
@@ -265,7 +262,7 @@ def providers_for(
         access = Access(
             credentials.api_key,
             credentials.base_url,
-            patience or CallLimits(),
+            CallLimits(),
             stopping or Event(),
             settings.api_version(name),
             named[name],
@@ -331,7 +328,6 @@ class _Inputs:
     folder: RunFolder
     settings: Settings
     clock: Clock
-    patience: CallLimits = field(default_factory=CallLimits)
     pacing: Pacing = field(default_factory=Pacing)
     as_it_is: bool = False  # nothing is added to what the run asks
     only_scores: bool = False
@@ -467,7 +463,7 @@ class _Inputs:
             store=store,
             task=manifest_task(self.manifest, self.folder.prompts),
             clock=self.clock,
-            providers=providers_for(self.manifest, self.settings, self.patience, stopping),
+            providers=providers_for(self.manifest, self.settings, stopping),
             executor=executor,
             prices=price_book(self.manifest, self.clock.now()),
             load_items=self.items,

@@ -51,7 +51,6 @@ def build_site(
     home: str = "",
     add_answers: Callable[[Path], bool] | None = None,
     add_sources: Callable[[Path], None] | None = None,
-    pictures: Path | None = None,
 ) -> Path:
     """Write the pages of a run as far as it is, and return the path of ``index.html``.
 
@@ -59,15 +58,14 @@ def build_site(
     are made from, which :func:`made_from` then tells. ``home``: where the front page is, as seen from the folder, where
     this is one of several runs. ``add_answers``: writes every answer into the file that it is given, or says that it
     cannot. ``add_sources``: writes what all of it is computed from. The folder ``out`` (default: the run's own) is
-    replaced whole. ``pictures``: a site whose charts are taken where their data are the same; default: the replaced
-    one. Raises FileError where it holds anything but an earlier site, or where a table cannot be read.
+    replaced whole. Raises FileError where it holds anything but an earlier site, or where a table cannot be read.
     """
     target = (out or folder.site).resolve()
     check_target(target)
     with atomic.writing_folder(target) as building:
         has_answers = add_answers is not None and add_answers(building / ANSWERS)
         given = {"home": home, "answers": ANSWERS * has_answers}
-        count = _write_pages(folder, status, bill, building, given, pictures or target)
+        count = _write_pages(folder, status, bill, building, given, target)
         mark = {"generator": "layton-batch", "run": status.run, "items": count, "made_from": origin, "home": home}
         (building / MARKER).write_bytes(orjson.dumps(mark, option=orjson.OPT_APPEND_NEWLINE))
         if add_sources is not None:

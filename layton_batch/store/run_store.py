@@ -43,7 +43,7 @@ _CHANGE_BATCH = update(schema.batches).where(
     schema.batches.c.state == bindparam("this_state"),
 )
 _REFUSALS = ("upload_failed", "not_looked_for", "not_created", "create_unclear", "account_refused")
-"""Events of a provider that takes no batch, next to those of a status (``refused_429``)."""
+"""Events of a provider that takes no batch."""
 CHANGED, _APPLIED = "changed", "applied"
 """Values of the column ``prices``: the manifest's prices changed; what is not sent yet is bounded by them."""
 

@@ -130,7 +130,7 @@ def test_verdicts_on_a_changed_reference_are_counted_and_agreed_to_before_they_a
         predictions.write_text('{"item_id": "b", "answer": "a clock", "justification": "It ticks."}\n')
         assert call("import", bench.run_folder(text).root, "--model", "finch", "--predictions", predictions).code == 0
         assert planned(bench, text) == (5, 4, 1)  # the verdict on the imported answer
-        assert bench.finish(text).state is RunState.NEEDS_PERSON
+        assert bench.finish(text, agree=False).state is RunState.NEEDS_PERSON
         with pytest.raises(NotAgreedError, match="has no budget"):
             asks(bench, text)
         asks(bench, text, yes=True)
@@ -141,7 +141,7 @@ def test_verdicts_on_a_changed_reference_are_counted_and_agreed_to_before_they_a
         with pytest.raises(NotAgreedError, match="has no budget"):
             asks(bench, text)
         assert "3 answered already, 2 to send (2 verdicts again, " in capsys.readouterr().err
-        refused = bench.finish(text)
+        refused = bench.finish(text, agree=False)
         assert (refused.state, len(bench.billed())) == (RunState.NEEDS_PERSON, billed)
         assert "nobody agreed to send it" in str(refused.reason)
         asks(bench, text, yes=True)

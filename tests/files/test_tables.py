@@ -29,7 +29,9 @@ def test_a_table_written_in_portions_is_the_table(tmp_path: Path, monkeypatch: p
             yield row
             assert not path.exists()
 
-    tables.write_rows(path, "grades", rows())
+    with tables.writing_frames(path, "grades") as add:
+        for portion in tables.portions(rows(), tables.row_characters):
+            add(tables.frame("grades", portion))
     assert pl.read_parquet(path).equals(tables.frame("grades", marks(number)))
     assert list(path.parent.iterdir()) == [path]
     read = list(tables.read_portions(path, ("item_id", "note")))

@@ -144,10 +144,11 @@ class Lab:
         with open_run(self.manifest(text), self.runs, self.settings, clock=self.clock, pacing=PACING) as run:
             yield run
 
-    def finish(self, text: str, *, max_hours: float = 200.0) -> Status:
-        """Agree to all that is planned, and drive the run to its end or until it cannot go on, on the manual clock."""
+    def finish(self, text: str, *, agree: bool = True, max_hours: float = 200.0) -> Status:
+        """Drive the run to its end or until it cannot go on, on the manual clock. ``agree``: to all that is planned."""
         with self.open(text) as run:
-            run.store.set_agreed(is_agreed=True)
+            if agree:
+                run.store.set_agreed(is_agreed=True)
             return drive(run, once=False, stop_at=self.clock.now() + max_hours * 3600)
 
     def finish_paid_once(self, text: str) -> Status:
