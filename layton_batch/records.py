@@ -383,7 +383,7 @@ class MatchingBatch:
 class Usage:
     """Tokens of one reply. ``input_tokens`` includes cached ones, ``output_tokens`` includes reasoning ones.
 
-    Not ``known``: the reply does not tell how many were read or written, so nobody can say from them what it cost.
+    Not ``is_known``: the reply does not tell how many were read or written, so nobody can say from them what it cost.
     """
 
     input_tokens: int = 0
@@ -392,7 +392,7 @@ class Usage:
     reasoning_tokens: int = 0
     cache_write_tokens: int = 0
     hour_write_tokens: int = 0  # of these, written to be kept for an hour
-    known: bool = True
+    is_known: bool = True
     stated_usd: Decimal | None = None  # what the provider says that this reply cost, where it says so
 
 

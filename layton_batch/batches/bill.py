@@ -59,7 +59,7 @@ class Bill:
                 reasoning_tokens=charge.reasoning_tokens or 0,
                 cache_write_tokens=charge.cache_write_tokens or 0,
                 hour_write_tokens=charge.hour_write_tokens or 0,
-                known=charge.unknown_cost != WITHOUT_USAGE,
+                is_known=charge.unknown_cost != WITHOUT_USAGE,
             )
             self.charges.append(self._charge(charge.custom_id, usage))
 
@@ -68,7 +68,7 @@ class Bill:
             custom_id, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens, usage.reasoning_tokens,
             usage.cache_write_tokens, usage.hour_write_tokens,
         )  # fmt: skip
-        if not usage.known:
+        if not usage.is_known:
             return replace(charge, unknown_cost=WITHOUT_USAGE)
         if self._price is None:
             return replace(charge, unknown_cost=WITHOUT_PRICE)

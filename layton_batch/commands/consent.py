@@ -32,7 +32,7 @@ def is_new_revision(opened: Run) -> bool:
     """Return whether the manifest asks something that the run's jobs do not ask yet, or that nobody agreed to. Consent
     is for a revision."""
     row = opened.store.row()
-    return row is not None and (row.applied != opened.asked or not row.agreed)
+    return row is not None and (row.applied != opened.revision or not row.agreed)
 
 
 def agree(
@@ -79,7 +79,7 @@ def _replaces_answers(
     It is planned in a copy, for "no" leaves the run as it is.
     """
     row = opened.store.row()
-    if row is None or row.applied == opened.asked or not opened.store.count_paid():
+    if row is None or row.applied == opened.revision or not opened.store.count_paid():
         return False
     runs = opened.folder.root.parent
     planned = preview(opened.manifest, settings, opened.clock, runs=runs, items=opened.load_items())

@@ -87,7 +87,7 @@ def enter_answers(run: Run, files_models: Sequence[ImportedModel]) -> list[Impor
     the run.
     """
     _check_all(run, files_models)
-    if run.asked is not None or not run.store.jobs():
+    if run.revision is not None or not run.store.jobs():
         run.store.set_agreed(is_agreed=False)
         plan(run)  # also a revision's: its new items are answered, not entered as items without an answer
     work = [_checked(run, imported) for imported in files_models]
@@ -123,8 +123,8 @@ def check_answers(manifest: Manifest, runs: Path, settings: Settings, files_mode
 def _check_all(run: Run, files_models: Sequence[ImportedModel]) -> None:
     for imported in files_models:
         _checked(run, imported)
-    asked = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT]
-    _check_models(run.manifest, asked, files_models)
+    specs = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT]
+    _check_models(run.manifest, specs, files_models)
 
 
 def _checked(run: Run, imported: ImportedModel) -> _ModelImport:

@@ -163,7 +163,7 @@ def _usage(usage: JsonObject) -> Usage:
         reasoning_tokens=min(count(at(usage, "output_tokens_details"), "thinking_tokens"), output),
         cache_write_tokens=written,
         hour_write_tokens=count(at(usage, "cache_creation"), "ephemeral_1h_input_tokens"),
-        known=None not in (whole(usage.get("input_tokens")), whole(usage.get("output_tokens"))),
+        is_known=None not in (whole(usage.get("input_tokens")), whole(usage.get("output_tokens"))),
     )
 
 

@@ -13,7 +13,7 @@ def usage_of(usage: JsonValue) -> Usage:
     """Token counts; a part never exceeds its whole. Reasoning comes under details or flat, by provider and model. They
     are known where both what was read and what was written is told, or follows from their sum."""
     if not isinstance(usage, dict):
-        return Usage(known=False)
+        return Usage(is_known=False)
     sent, output = whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))
     total = whole(usage.get("total_tokens"))
     sent = _rest(total, output) if sent is None else sent
@@ -24,7 +24,7 @@ def usage_of(usage: JsonValue) -> Usage:
         output_tokens=output or 0,
         reasoning_tokens=min(_detail(usage, "completion_tokens_details", "reasoning_tokens"), output or 0),
         cache_write_tokens=min(_detail(usage, "prompt_tokens_details", "cache_write_tokens"), sent or 0),
-        known=sent is not None and output is not None,
+        is_known=sent is not None and output is not None,
     )
 
 

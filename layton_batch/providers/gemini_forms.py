@@ -237,5 +237,5 @@ def _usage(usage: JsonObject) -> Usage:
         output_tokens=count(usage, "candidatesTokenCount") + thoughts,
         reasoning_tokens=thoughts,
         # Google leaves out what is 0
-        known=None not in (whole(usage.get("promptTokenCount")), whole(usage.get("candidatesTokenCount", 0))),
+        is_known=None not in (whole(usage.get("promptTokenCount")), whole(usage.get("candidatesTokenCount", 0))),
     )

@@ -110,7 +110,7 @@ def _usage(usage: JsonValue) -> Usage:
         output_tokens=written or 0,
         reasoning_tokens=min(thought, written or 0),
         cache_write_tokens=min(cache_writes, read or 0),
-        known=read is not None and written is not None,
+        is_known=read is not None and written is not None,
     )
 
 

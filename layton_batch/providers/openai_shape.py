@@ -276,7 +276,7 @@ def _answers(body: JsonValue) -> bool:
 def chat_reply(custom_id: str, body: JsonValue) -> Response:
     """A reply that was paid for; without a message, or with a content of another type, it is malformed, not lost."""
     if not isinstance(body, dict):
-        return malformed(custom_id, Usage(known=False))
+        return malformed(custom_id, Usage(is_known=False))
     usage, served_model = usage_of(body.get("usage")), text_or_none(body.get("model"))
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None

@@ -252,5 +252,5 @@ class OpenRouter(FileBatches):
             message=clean(reason) if reason else reading.message,
             error_class=ErrorClass.INVALID_REQUEST if failed else ErrorClass.NONE,
             stated_usd=None if usage.get("is_byok") else dollars(usage.get("cost")),  # else it is a fee alone
-            stated_usage=tokens if tokens.known else None,
+            stated_usage=tokens if tokens.is_known else None,
         )

@@ -242,7 +242,7 @@ def _usage(usage: JsonObject) -> Usage:
         cached_input_tokens=min(count(at(usage, "prompt_tokens_details"), "cached_tokens"), sent),
         output_tokens=count(usage, "completion_tokens") + thought,
         reasoning_tokens=thought,
-        known=None not in (whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))),
+        is_known=None not in (whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))),
         stated_usd=dollars(usage.get("cost_in_usd_ticks"), _TICK),
     )
 

@@ -101,7 +101,7 @@ class Run:
     pacing: Pacing = field(default_factory=Pacing)
     engine: Executor = field(default_factory=CallingThread)
     """Executor that makes the tables of jobs."""
-    asked: str | None = None
+    revision: str | None = None
     """Digest of what this process's revision of the manifest asks; None: it keeps to what the store's jobs ask."""
     remaking: bool = False
     """A damaged table was removed in this tick, or the worker that made it ended: the next tick makes it."""

@@ -92,7 +92,7 @@ def open_run(
     inputs.check()
     if before_it_begins is not None and not inputs.folder.manifest.exists():
         before_it_begins()
-    with _opened(inputs, inputs.asked()) as run:
+    with _opened(inputs, inputs.revision()) as run:
         yield run
 
 
@@ -234,7 +234,7 @@ def open_copied(
         begins_at=0.0,  # so that each plan of a new run gives the same names
     )  # fmt: skip
     inputs.check_labels()
-    with _opened(inputs, inputs.asked()) as run:
+    with _opened(inputs, inputs.revision()) as run:
         yield run
 
 
@@ -376,7 +376,7 @@ class _Inputs:
     def task(self) -> Task:
         return manifest_task(self.manifest, self.folder.prompts if self.folder.root.exists() else None)
 
-    def asked(self) -> str:
+    def revision(self) -> str:
         """Return the digest of what the manifest and its items ask."""
         return asked_digest(self.manifest, digest(self.items()))
 
@@ -471,7 +471,7 @@ class _Inputs:
             load_labels=self.read_labels,
             pacing=self.pacing,
             stopping=stopping,
-            asked=request_digest,
+            revision=request_digest,
         )
 
 

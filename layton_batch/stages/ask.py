@@ -96,7 +96,7 @@ def ask_wanted(run: Run, job: Job) -> bool:
     prompts = {prompt[0]: prompt for prompt in _prompts(run, job, {request.item_id for request in wanted})}
     groups: dict[tuple[str | None, int], list[KnownRequest]] = {}
     for request in wanted:
-        parent = request.batch_id if request.run_id == run.id and request.batch_id in names.known else None
+        parent = request.batch_id if request.run_id == run.id and request.batch_id in names.batches else None
         if request.item_id in prompts:
             groups.setdefault((parent, request.reask), []).append(request)
     if unknown_requests := {request.custom_id for request in wanted if request.item_id not in prompts}:
@@ -160,8 +160,8 @@ class _AttemptOrigin:
         if parent_id is None:
             cause = f"{count} answers that others asked for and did not get"
             return cls(reask=reask, cause=cause, most_requests=count)
-        parent = names.known[parent_id]
-        attempts = Attempts.of(parent, list(names.known.values()))
+        parent = names.batches[parent_id]
+        attempts = Attempts.of(parent, list(names.batches.values()))
         if reask > parent.reask:
             cause = f"{count} replies of {parent.id} could not be used; the manifest opts in to asking again"
             return cls(parent.attempt + 1, parent_id, reask, cause, most_requests=count)
@@ -201,9 +201,9 @@ class _BatchNames:
 
     def __init__(self, run: Run, job: Job) -> None:
         self._run, self._job = run, job
-        self.known = {batch.id: batch for batch in run.store.job_batches(job.id)}
-        self._given = len({batch.shard_id for batch in self.known.values() if batch.path})
-        self._never_sent = sum(not batch.path for batch in self.known.values())
+        self.batches = {batch.id: batch for batch in run.store.job_batches(job.id)}
+        self._given = len({batch.shard_id for batch in self.batches.values() if batch.path})
+        self._never_sent = sum(not batch.path for batch in self.batches.values())
 
     @property
     def next_shard(self) -> int:

@@ -130,7 +130,7 @@ _BY_JOB = ("predictions", "verdicts", "rejudged", "grades", "scores", "reused")
 def revise(run: Run) -> bool:
     """Enter the jobs of the manifest's latest revision, once; True where that was still to be done."""
     row = run.store.row()
-    if row is None or run.asked is None or row.applied == run.asked:
+    if row is None or run.revision is None or row.applied == run.revision:
         return False
     items = run.load_items()
     items_digest = digest(items)
@@ -143,7 +143,7 @@ def revise(run: Run) -> bool:
     wanted += identified_rejudging(manifest, run.wanted_rejudging)
     enter(
         run.store,
-        revision(run.store.all_jobs(), wanted, run.asked, items_digest, new_items=new_items),
+        revision(run.store.all_jobs(), wanted, run.revision, items_digest, new_items=new_items),
         run.clock.now(),
     )
     run.forget_jobs()

@@ -201,8 +201,8 @@ def _planned(
     jobs = count_jobs(run, before)
     participants = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT]
     models = check_models(manifest, settings, run.clock)
-    asked = [planned.job for planned in jobs if planned.job.role is not Role.REJUDGE]
-    providers = tuple(dict.fromkeys(job.spec.provider for job in asked))
+    new_jobs = [planned.job for planned in jobs if planned.job.role is not Role.REJUDGE]
+    providers = tuple(dict.fromkeys(job.spec.provider for job in new_jobs))
     before_sending = (
         *on_items,
         *refused_pictures(run, items, providers),
@@ -215,7 +215,7 @@ def _planned(
         *filter(None, (trouble, replacement_note(folder, manifest))),
         *before_sending,
         *(label_notes(manifest, gold) if gold else ()),
-        *caveats(manifest, settings, asked, run.prices, has_labels=bool(seen)),
+        *caveats(manifest, settings, new_jobs, run.prices, has_labels=bool(seen)),
     )
     document = Preview(
         run_id=manifest.run_id(),
@@ -299,14 +299,14 @@ def _copy(folder: RunFolder, settings: Settings, copy: Workspace) -> None:
     workspace, own = folder.workspace, folder.root.name
     if not (settings.state_url or workspace.database.exists() or folder.manifest.exists()):
         return
-    known = _copy_rows(folder, settings, copy.database, own)
-    others = [path for path in workspace.root.glob("*") if path.is_dir() and path.name not in (own, BATCHES)]
-    others += [path for path in (workspace.root / BATCHES).glob("*") if path.name != own]
-    others += [path for path in (*folder.root.glob("*.json*"), *folder.labels.glob("*")) if path != folder.log]
-    others += folder.tables.glob("*/*.parquet")
+    batch_names = _copy_rows(folder, settings, copy.database, own)
+    paths = [path for path in workspace.root.glob("*") if path.is_dir() and path.name not in (own, BATCHES)]
+    paths += [path for path in (workspace.root / BATCHES).glob("*") if path.name != own]
+    paths += [path for path in (*folder.root.glob("*.json*"), *folder.labels.glob("*")) if path != folder.log]
+    paths += folder.tables.glob("*/*.parquet")
     # file by file, for the copy mends what is damaged; what the rows do not know is written anew
-    others += [path for name in known for path in (workspace.batches(own) / name).rglob("*") if path.is_file()]
-    for path in others:
+    paths += [path for name in batch_names for path in (workspace.batches(own) / name).rglob("*") if path.is_file()]
+    for path in paths:
         link = copy.root / path.relative_to(workspace.root)
         link.parent.mkdir(parents=True, exist_ok=True)
         os.symlink(path.resolve(), link)

@@ -37,7 +37,7 @@ class RunRow:
     created_at: float
     cancelled: bool
     stopped_reason: str | None
-    asked: str | None
+    revision: str | None
     applied: str | None
     items: str | None
     agreed: bool = True
@@ -46,7 +46,7 @@ class RunRow:
     @property
     def is_revised(self) -> bool:
         """Return whether the jobs are those of the manifest's latest revision."""
-        return self.asked in (None, self.applied)
+        return self.revision in (None, self.applied)
 
 
 def run_from(row: Row) -> RunRow:

@@ -79,10 +79,10 @@ class RunStore(Requests):
         row = self.row()
         if row is None:
             raise StoreError(f"run {self.run_id} was entered into its store, and is not in it")
-        if request_digest is not None and request_digest != row.asked:
+        if request_digest is not None and request_digest != row.revision:
             with self.writing() as writing:
-                writing.connection.execute(self._this_run().values(asked=request_digest))
-                if row.asked is not None:
+                writing.connection.execute(self._this_run().values(revision=request_digest))
+                if row.revision is not None:
                     writing.event(at, None, "revised", "the manifest, or its items, ask for something else by now")
         if row.manifest != manifest:
             with self.writing() as writing:

@@ -55,7 +55,7 @@ runs = Table(
     Column("created_at", Float, nullable=False),
     Column("cancelled", Boolean, nullable=False, default=False),
     Column("stopped_reason", Text),  # over budget, needs a person: what the last tick stopped at
-    Column("asked", String(64)),  # digest of what the latest revision asks
+    Column("revision", String(64)),  # digest of what the latest revision asks
     Column("applied", String(64)),  # the one that the jobs were made from
     Column("agreed", Boolean, nullable=False, default=True),  # what is planned may be sent
     Column("was_agreed", Boolean, nullable=False, default=False),  # a person, or a budget, agreed to a revision of it

@@ -40,7 +40,7 @@ def test_what_nobody_can_tell_has_no_cost_and_a_bound_in_the_order_of_the_reques
     lost = Response("b", RequestOutcome.ERRORED, error_class=ErrorClass.UNREADABLE)
     failed = Response("d", RequestOutcome.ERRORED, error_class=ErrorClass.PROVIDER_FAULT)
     ours = bill("openai", "gpt-5.1")
-    ours.enter([answer("a", Usage(known=False)), lost, failed, answer("c")])
+    ours.enter([answer("a", Usage(is_known=False)), lost, failed, answer("c")])
     told = [
         (charge.custom_id, charge.is_answered, charge.cost_usd is None, charge.unknown_cost) for charge in ours.charges
     ]
@@ -66,7 +66,7 @@ def test_without_a_price_the_tokens_are_known_and_no_cost_is() -> None:
 def test_charged_again_an_answer_gets_the_new_price_and_other_charges_stay() -> None:
     lost = Response("b", RequestOutcome.ERRORED, error_class=ErrorClass.UNREADABLE)
     before, after = bill("together", "nobody/knows"), bill("openai", "gpt-5.1")
-    before.enter([answer("a"), lost, answer("c", Usage(known=False))])
+    before.enter([answer("a"), lost, answer("c", Usage(is_known=False))])
     after.charge_again(before.charges)
     assert [charge.unknown_cost for charge in after.charges] == [None, "unreadable", "answered without usage"]
     assert after.spent == Decimal("0.0105687500")

@@ -200,5 +200,5 @@ def test_an_unknown_cost_is_bounded_beside_the_bill_and_makes_its_sums_incomplet
 
 def test_an_answer_without_a_cost_is_in_the_bill_once() -> None:
     answered = UnknownCost("p", "m", Role.PREDICT, D("0.02"), answered=True)
-    (line,) = build_report([UsageRow("p", "m", Role.PREDICT, 1, Usage(known=False), None, None)], [answered]).lines
+    (line,) = build_report([UsageRow("p", "m", Role.PREDICT, 1, Usage(is_known=False), None, None)], [answered]).lines
     assert (line.requests, line.batched.usd, line.unknown_cost.usd) == (1, None, D("0.02"))

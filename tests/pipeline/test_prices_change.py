@@ -301,7 +301,7 @@ def test_an_answer_without_usage_stays_of_unknown_cost_whatever_the_price(
 
     def silent(dialect: FileBatches, line: bytes) -> Response:
         found = decode(dialect, line)
-        return replace(found, usage=Usage(known=False)) if "-000001-" in found.custom_id else found
+        return replace(found, usage=Usage(is_known=False)) if "-000001-" in found.custom_id else found
 
     with lab(tmp_path) as bench:
         with monkeypatch.context() as patched:

@@ -65,7 +65,7 @@ def patched_usage(patch: pytest.MonkeyPatch) -> None:
     real = FileBatches.decode
 
     def decode(self: FileBatches, line: bytes) -> Response:
-        return replace(real(self, line), usage=Usage(known=False)) if self.name == "openai" else real(self, line)
+        return replace(real(self, line), usage=Usage(is_known=False)) if self.name == "openai" else real(self, line)
 
     patch.setattr(FileBatches, "decode", decode)
 

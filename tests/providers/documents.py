@@ -117,7 +117,7 @@ def facts(record: Response | Snapshot) -> Mapping[str, object]:
     found: dict[str, object] = {one.name: getattr(record, one.name) for one in fields(record)}
     if isinstance(record, Response):
         found |= {one.name: getattr(record.usage, one.name) for one in fields(Usage)}
-        found |= {"usage_known": record.usage.known, "message": record.error_message}
+        found |= {"usage_known": record.usage.is_known, "message": record.error_message}
     return found | {short: found[name] for short, name in _SHORT.items() if name in found}
 
 

@@ -247,16 +247,16 @@ def test_a_row_that_tells_nothing_is_unreadable_and_not_bought_again(provider: s
     ({"completion_tokens": 8, "prompt_tokens": None, "total_tokens": "20"}, Usage(12, 0, 8)),
     ({"prompt_tokens": 0, "completion_tokens": 0}, Usage()),
     # what is not told is unknown, and not none
-    (None, Usage(known=False)),
-    ([10, 5], Usage(known=False)),
-    ({}, Usage(known=False)),
-    ({"prompt_tokens": 10}, Usage(10, known=False)),
-    ({"prompt_tokens": 10, "total_tokens": 9}, Usage(10, known=False)),
-    ({"total_tokens": 20}, Usage(known=False)),
-    ({"prompt_tokens": -1, "completion_tokens": "7"}, Usage(0, 0, 7, known=False)),
-    ({"prompt_tokens": True, "completion_tokens": 10**30}, Usage(known=False)),
-    ({"prompt_tokens": 10, "completion_tokens": 5.5}, Usage(10, known=False)),
-    ({"prompt_tokens": "ten", "completion_tokens": "٣"}, Usage(known=False)),
+    (None, Usage(is_known=False)),
+    ([10, 5], Usage(is_known=False)),
+    ({}, Usage(is_known=False)),
+    ({"prompt_tokens": 10}, Usage(10, is_known=False)),
+    ({"prompt_tokens": 10, "total_tokens": 9}, Usage(10, is_known=False)),
+    ({"total_tokens": 20}, Usage(is_known=False)),
+    ({"prompt_tokens": -1, "completion_tokens": "7"}, Usage(0, 0, 7, is_known=False)),
+    ({"prompt_tokens": True, "completion_tokens": 10**30}, Usage(is_known=False)),
+    ({"prompt_tokens": 10, "completion_tokens": 5.5}, Usage(10, is_known=False)),
+    ({"prompt_tokens": "ten", "completion_tokens": "٣"}, Usage(is_known=False)),
 ])  # fmt: skip
 def test_usage_is_counts_or_unknown_and_a_part_never_exceeds_its_whole(usage: JsonValue, expected: Usage) -> None:
     found = connect("openai", None).decode(json.dumps(replied("openai", chat(usage=usage))).encode())
@@ -269,7 +269,7 @@ def test_a_reply_without_readable_usage_keeps_its_text_and_says_so(provider: str
         body = chat() if provider in CHAT else claude() if provider == "anthropic" else gemini_reply()
         body |= {"usage": usage, "usageMetadata": usage}
         found = connect(provider, None).decode(json.dumps(replied(provider, body)).encode())
-        assert (found.outcome, found.text, found.usage) == (RequestOutcome.SUCCEEDED, "4", Usage(known=False))
+        assert (found.outcome, found.text, found.usage) == (RequestOutcome.SUCCEEDED, "4", Usage(is_known=False))
 
 
 # ---- replies that are not of the documented form ---------------------------------------------------------------------
