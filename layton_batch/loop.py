@@ -32,18 +32,21 @@ def drive(
     ``once``: until nothing can be done without waiting. ``stop_at``: epoch seconds. ``progress`` gets the status after
     every tick. Ctrl-C and SIGTERM raise KeyboardInterrupt and leave batches running.
     """
-    with terminating():
-        return _ticks(run, progress or _ignore, once=once, stop_at=stop_at)
+    with terminating() as heed_stop:
+        return _ticks(run, progress or _ignore, heed_stop, once=once, stop_at=stop_at)
 
 
 def _ignore(_status: Status) -> None:
     """Do nothing with a status."""
 
 
-def _ticks(run: Run, progress: Callable[[Status], None], *, once: bool, stop_at: float | None) -> Status:
+def _ticks(
+    run: Run, progress: Callable[[Status], None], heed_stop: Callable[[], None], *, once: bool, stop_at: float | None
+) -> Status:
     run.store.wake(run.clock.now())  # who calls again may have mended what these wait for
     status: Status | None = None
     while True:
+        heed_stop()
         late = _late(run.clock, stop_at)
         moved = advance(run, None if once or late else PATIENCE)  # at the end no provider is left amid its work
         moved |= run.threads.are_busy

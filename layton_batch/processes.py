@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -119,18 +119,29 @@ def count_stops_only() -> None:
 
 
 @contextmanager
-def terminating() -> Iterator[None]:
-    """While the block runs, SIGTERM ends it the way Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def terminating() -> Iterator[Callable[[], None]]:
+    """While the block runs, SIGTERM ends it the way Ctrl-C does.
+
+    Yield a function that raises KeyboardInterrupt after a stop: Python ignores what is raised in a finalizer, so the
+    first one may be lost.
+    """
+    stopped = threading.Event()
+
+    def heed() -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
 
     def stop(_signal: int, _frame: object) -> None:
+        stopped.set()
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    if threading.current_thread() is not threading.main_thread():
+        yield heed
+        return
+    before = {number: signal.signal(number, stop) for number in STOPS}
     enable_sigint()
     try:
-        yield
+        yield heed
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
