@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 
 import polars as pl
 
 from layton_batch.batches.bill import known_sums
 from layton_batch.clock import utc
-from layton_batch.costs.report import NOT_ENDED, UnknownCost, UsageRow
-from layton_batch.costs.stated import CostComparison, CostTotals
+from layton_batch.costs.report import NOT_ENDED, CostQuery, UnknownCost, UsageRow
+from layton_batch.costs.stated import NOTHING_STATED, CostComparison, CostTotals
 from layton_batch.files.table_columns import USAGE
 from layton_batch.records import Batch, RequestCost, Usage
 from layton_batch.states import Lifecycle, Role
@@ -25,7 +25,10 @@ _TOKENS = (
 )  # fmt: skip
 _CHARGE = {name: USAGE[name] for name in ("custom_id", *_TOKENS, *_COSTS, "price_source", "price_date")}
 _ROW = {"batch_id": pl.String, "bound_usd": pl.String, **_CHARGE, "unknown_cost": pl.String}
-_BATCH = dict.fromkeys(("batch_id", "provider", "role", "model", "day"), pl.String) | {"attempt": pl.Int64}
+_BATCH = {
+    **dict.fromkeys(("batch_id", "provider", "role", "model"), pl.String), "attempt": pl.Int64,
+    **dict.fromkeys(("run", "day"), pl.String),
+}  # fmt: skip
 
 
 def has_charges(batch: Batch) -> bool:
@@ -33,27 +36,93 @@ def has_charges(batch: Batch) -> bool:
     return batch.state is Lifecycle.COLLECTED and bool(batch.path)
 
 
-def charge_table(store: RunStore) -> pl.DataFrame:
-    """Return a row for each request of the run that was answered, or may have been billed.
+@dataclass(frozen=True, slots=True)
+class Charges:
+    """Charges of the requests of a run, and its batches, which tell of further costs. ``models``: role and model of
+    each job, by id.
 
-    Columns are those of the table ``usage`` and ``unknown_cost`` (why nobody can tell its cost; null: it is known),
-    ``bound_usd`` (the most that the request can cost; null: not known) and ``day``, in UTC, on which its batch ended.
+    ``table``: a row for each request that was answered, or may have been billed. Columns are those of the table
+    ``usage`` and ``unknown_cost`` (why nobody can tell its cost, else null), ``bound_usd`` (the most that the request
+    can cost; null without a price), ``run``, and ``day``, in UTC, on which its batch ended.
     """
-    jobs = {job.id: job for job in store.all_jobs()}
-    batches = [
-        {
-            "batch_id": batch.id, "provider": batch.provider, "attempt": batch.attempt, "day": _day(batch),
-            "role": str(jobs[batch.job_id].role), "model": jobs[batch.job_id].spec.name,
-        }
-        for batch in store.batches({Lifecycle.COLLECTED})
-    ]  # fmt: skip
-    rows = pl.DataFrame(store.charges(), schema=_ROW, orient="row")
-    return rows.join(pl.DataFrame(batches, schema=_BATCH), on="batch_id", maintain_order="left")
 
+    run: str
+    batches: Sequence[Batch]
+    models: Mapping[str, tuple[Role, str]]
+    table: pl.DataFrame
 
-def usage_table(charges: pl.DataFrame) -> pl.DataFrame:
-    """Return the table ``usage``: the answers among the charges."""
-    return _answers(charges).select(*USAGE)
+    @classmethod
+    def read(cls, run: str, store: RunStore) -> Charges:
+        """Read what the database says of a run."""
+        batches, models = store.batches(), {job.id: (job.role, job.spec.name) for job in store.all_jobs()}
+        rows = [
+            (batch.id, batch.provider, *map(str, models[batch.job_id]), batch.attempt, run, _day(batch))
+            for batch in batches
+        ]
+        table = pl.DataFrame(store.charges(), schema=_ROW, orient="row")
+        of_batches = pl.DataFrame(rows, schema=_BATCH, orient="row")
+        return cls(run, batches, models, table.join(of_batches, on="batch_id", maintain_order="left"))
+
+    def within(self, query: CostQuery) -> Charges:
+        """Return the charges of batches that ended on the query's days."""
+        batches = [batch for batch in self.batches if query.includes(_day(batch))]
+        is_one = pl.col("batch_id").is_in([batch.id for batch in batches])
+        return replace(self, batches=batches, table=self.table.filter(is_one))
+
+    @property
+    def usage(self) -> pl.DataFrame:
+        """Return the table ``usage``: the answers."""
+        return _answers(self.table).select(*USAGE)
+
+    def unknown_costs(self) -> Iterator[UnknownCost]:
+        """Yield the charges of unknown cost, added up: all of one provider, model, role, day and kind; and what
+        given-up creates may have cost. Nobody has an answer to such a create, and no list shows it: it may have been
+        carried out and billed all the same, until a later list or a person closes it."""
+        names = ("provider", "model", "role", "run", "day")
+        kinds = (
+            pl.col("input_tokens").is_not_null().alias("answered"), pl.col("bound_usd").is_null().alias("no bound"),
+        )  # fmt: skip
+        unknown = self.table.filter(pl.col("unknown_cost").is_not_null())
+        groups = unknown.group_by(*names, *kinds, maintain_order=True).agg(pl.col("bound_usd"), requests=pl.len())
+        for row in groups.iter_rows(named=True):
+            yield UnknownCost(
+                provider=row["provider"],
+                model=row["model"],
+                role=Role(row["role"]),
+                bound=_total(row["bound_usd"]),
+                answered=row["answered"],
+                requests=row["requests"],
+                run=row["run"],
+                day=row["day"],
+            )
+        for batch in self.batches:
+            if number := batch.facts.creates_of_unknown_cost:
+                role, model = self.models[batch.job_id]
+                yield UnknownCost(
+                    provider=batch.provider,
+                    model=model,
+                    role=role,
+                    bound=None if batch.max_cost is None else batch.creates_usd,
+                    requests=number * batch.requests,
+                    run=self.run,
+                    day=_day(batch),
+                )
+
+    def statements(self) -> Iterator[CostComparison]:
+        """Yield the batches whose provider states a cost or tokens, beside the same of our charges."""
+        for batch in self.batches:
+            stated = CostTotals(batch.stated_usd, batch.stated_input_tokens, batch.stated_output_tokens)
+            if stated == NOTHING_STATED:
+                continue
+            charged = self.table.filter(pl.col("batch_id") == batch.id)
+            answers = _answers(charged)
+            usd = sum((Decimal(cost) for cost in answers["cost_usd"].drop_nulls()), Decimal(0))
+            sums = CostTotals(usd, int(answers["input_tokens"].sum()), int(answers["output_tokens"].sum()))
+            reasons = {*charged["unknown_cost"].drop_nulls()}
+            if batch.facts.creates_of_unknown_cost:
+                reasons.add("created without an answer")
+            _, model = self.models[batch.job_id]
+            yield CostComparison(batch.id, batch.provider, model, stated, known_sums(sums, reasons))
 
 
 def charge_columns(charge: RequestCost) -> dict[str, object]:
@@ -86,59 +155,6 @@ def usage_rows(table: pl.DataFrame) -> list[UsageRow]:
         )
         for row in groups.iter_rows(named=True)
     ]
-
-
-def unknown_costs(charges: pl.DataFrame) -> list[UnknownCost]:
-    """Add up charges of unknown cost: a row for all requests of one provider, model, role and kind."""
-    names = (*_further(charges), "provider", "model", "role")
-    kinds = (pl.col("input_tokens").is_not_null().alias("answered"), pl.col("bound_usd").is_null().alias("no bound"))
-    unknown = charges.filter(pl.col("unknown_cost").is_not_null())
-    groups = unknown.group_by(*names, *kinds, maintain_order=True).agg(pl.col("bound_usd"), requests=pl.len())
-    return [
-        UnknownCost(
-            provider=str(row["provider"]),
-            model=str(row["model"]),
-            role=Role(str(row["role"])),
-            bound=_total(row["bound_usd"]),
-            answered=row["answered"],
-            requests=row["requests"],
-            **{name: row[name] for name in _further(charges)},
-        )
-        for row in groups.iter_rows(named=True)
-    ]
-
-
-def created_costs(store: RunStore, run: str) -> Iterator[UnknownCost]:
-    """Yield what given-up creates may have cost, which nobody has an answer to and no list shows: such a create may
-    have been carried out and billed all the same, until a later list or a person closes it."""
-    jobs = {job.id: job for job in store.all_jobs()}
-    for batch in store.batches():
-        if number := batch.facts.creates_of_unknown_cost:
-            job = jobs[batch.job_id]
-            bound = None if batch.max_cost is None else batch.creates_usd
-            requests = number * batch.requests
-            yield UnknownCost(
-                batch.provider, job.spec.name, job.role, bound, requests=requests, run=run, day=_day(batch)
-            )
-
-
-def statements(store: RunStore, charges: pl.DataFrame) -> Iterator[CostComparison]:
-    """Yield the batches whose provider states a cost or tokens, beside the same of our charges."""
-    stated = [batch for batch in store.batches() if _stated(batch) != CostTotals()]
-    models = {job.id: job.spec.name for job in store.all_jobs()} if stated else {}
-    for batch in stated:
-        charged = charges.filter(pl.col("batch_id") == batch.id)
-        answers = _answers(charged)
-        usd = sum((Decimal(cost) for cost in answers["cost_usd"].drop_nulls()), Decimal(0))
-        sums = CostTotals(usd, int(answers["input_tokens"].sum()), int(answers["output_tokens"].sum()))
-        reasons = set(charged["unknown_cost"].drop_nulls())
-        if batch.facts.creates_of_unknown_cost:
-            reasons.add("created without an answer")
-        yield CostComparison(batch.id, batch.provider, models[batch.job_id], _stated(batch), known_sums(sums, reasons))
-
-
-def _stated(batch: Batch) -> CostTotals:
-    return CostTotals(batch.stated_usd, batch.stated_input_tokens, batch.stated_output_tokens)
 
 
 def _answers(charges: pl.DataFrame) -> pl.DataFrame:

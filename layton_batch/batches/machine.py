@@ -80,7 +80,8 @@ MOST_REPEATS = 5
 DOWNLOADS = 10
 """The number of downloads, with growing pauses, that fail or come short before results are given up."""
 SHORT_DOWNLOADS = {Lack.ROWS: 7, Lack.ANSWERS: DOWNLOADS, Lack.EVERYTHING: DOWNLOADS, Lack.CONTENT: DOWNLOADS}
-"""The same by what is lacking: pauses add up to 5 minutes for rows that the provider does not count, else to 36."""
+"""Downloads that come short, by what is lacking: pauses add up to 5 minutes for rows that the provider does not count,
+else to 36."""
 GONE = frozenset({403, 404, 410})
 """Statuses by which a provider refuses results that it no longer keeps."""
 
@@ -123,7 +124,7 @@ def _with(batch: Batch, **facts: Any) -> Batch:
 
 def _failed(batch: Batch, error: ProviderError, reason: str, at: DecisionLimits) -> Batch:
     """A call failed that costs nothing, or certainly did nothing. That is no outcome of a request: the call is repeated
-    with growing pauses, and a person is told in the end."""
+    with growing pauses, until it is time for a person."""
     is_refusal = isinstance(error, RequestRefusedError | LookUpRefusedError) or is_of_account(error)
     failures = batch.failures + 1
     return replace(
@@ -359,8 +360,9 @@ def _unsure(batch: Batch, candidates: Sequence[MatchingBatch], at: DecisionLimit
             batch, f"{names} may be this batch, but the provider shows no proof. Run `layton-batch resolve` to choose"
         )
     reason = f"{names} may be this batch; looking again until the provider shows proof"
+    looks = min(batch.failures + 1, len(at.pacing.looks))  # no more: lists that cannot be read are counted on from it
     due = at.now + at.pacing.looks[min(batch.failures, len(at.pacing.looks) - 1)]
-    return Wait(replace(batch, failures=batch.failures + 1, due_at=due, reason=reason), (("unsure", reason),))
+    return Wait(replace(batch, failures=looks, due_at=due, reason=reason), (("unsure", reason),))
 
 
 def _absent(batch: Batch, at: DecisionLimits, bound: Decimal, given_up_creates: int) -> Move | Wait:

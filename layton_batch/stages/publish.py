@@ -7,26 +7,15 @@ from functools import partial
 
 import polars as pl
 
-from layton_batch.batches.charges import (
-    charge_table,
-    created_costs,
-    has_charges,
-    statements,
-    unknown_costs,
-    usage_rows,
-    usage_table,
-)
+from layton_batch.batches.charges import Charges, has_charges, usage_rows
 from layton_batch.costs.report import (
     UNKNOWN,
     WHOLE,
     CostQuery,
     CostReport,
-    UnknownCost,
-    UsageRow,
     build_report,
     line_json,
 )
-from layton_batch.costs.stated import CostComparison
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.context import Run
@@ -71,9 +60,9 @@ def publish_costs(run: Run) -> tuple[str | None, CostReport | None]:
     usage, cost = run.folder.part("usage", "usage"), run.folder.part("cost", "cost")
     if bill is None or tables.made_from(usage) == tables.made_from(cost) == bill:
         return bill, None
-    charges = charge_table(run.store)
-    tables.write(usage, usage_table(charges), bill)
-    report = _report([(run.folder, run.store, charges)], WHOLE)
+    charges = _charges(run.folder, run.store)
+    tables.write(usage, charges.usage, bill)
+    report = _report({run.folder: charges}, WHOLE)
     tables.write(cost, _cost_table(report), bill)
     return bill, report
 
@@ -123,25 +112,25 @@ def cost_report(stores: Mapping[RunFolder, RunStore], query: CostQuery = WHOLE) 
     Answers that a run has from another of these runs are in the sums, so only those of further runs count as reused;
     a bill of some days says nothing of them.
     """
-    return _report([(folder, store, charge_table(store)) for folder, store in stores.items()], query)
+    return _report({folder: _charges(folder, store) for folder, store in stores.items()}, query)
 
 
-def _report(runs: Sequence[tuple[RunFolder, RunStore, pl.DataFrame]], query: CostQuery) -> CostReport:
-    usages: list[UsageRow] = []
-    unknown: list[UnknownCost] = []
-    stated: list[CostComparison] = []
-    for folder, store, table in runs:
-        charges = table.with_columns(run=pl.lit(folder.root.name))
-        days = [day for day in charges["day"].unique() if query.includes(day)]
-        charges = charges.filter(pl.col("day").is_in(days))
-        usages += usage_rows(charges)
-        unknown += unknown_costs(charges)
-        unknown += (cost for cost in created_costs(store, folder.root.name) if query.includes(cost.day))
-        stated += statements(store, charges)
-    names = [folder.root.resolve().name for folder, _, _ in runs]
-    reused = pl.concat(tables.read(folder.tables, "reused") for folder, _, _ in runs)
+def _charges(folder: RunFolder, store: RunStore) -> Charges:
+    return Charges.read(folder.root.name, store)
+
+
+def _report(charges: Mapping[RunFolder, Charges], query: CostQuery) -> CostReport:
+    within = [of_run.within(query) for of_run in charges.values()]
+    names = [folder.root.resolve().name for folder in charges]
+    reused = pl.concat(tables.read(folder.tables, "reused") for folder in charges)
     of_others = reused.filter(~pl.col("run").is_in(names)).unique(("run", "batch_id", "paid_as")).drop("run")
-    return build_report(usages, unknown, stated, () if query.has_dates else usage_rows(of_others), query.by)
+    return build_report(
+        [row for of_run in within for row in usage_rows(of_run.table)],
+        [cost for of_run in within for cost in of_run.unknown_costs()],
+        [statement for of_run in within for statement in of_run.statements()],
+        () if query.has_dates else usage_rows(of_others),
+        query.by,
+    )
 
 
 def queried_costs(folders: Sequence[RunFolder], query: CostQuery, settings: Settings) -> CostReport:

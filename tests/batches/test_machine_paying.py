@@ -308,7 +308,16 @@ def test_looks_that_tell_nothing_go_on_until_nothing_can_be_told(
     if state is SUBMITTING:
         is_error = isinstance(found, ProviderError)
         pause = PACING.backoff(failures) if is_error else PACING.looks[min(failures, LOOKS - 1)]
-        assert (after.failures, after.due_at, after.facts) == (failures + 1, NOW + pause, before.facts)
+        count = failures + 1 if is_error else min(failures + 1, LOOKS)
+        assert (after.failures, after.due_at, after.facts) == (count, NOW + pause, before.facts)
+
+
+def test_a_list_that_fails_once_after_a_day_of_looks_makes_no_batch_lost() -> None:
+    looked = submitting()
+    for _ in range(2 * FAILED_CALLS):
+        looked = look(looked, [SHY]).after
+    for error in (refused(403), busy()):
+        assert look(looked, error).after.state is SUBMITTING
 
 
 # ---- what given-up creates cost, by a later list ---------------------------------------------------------------------

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from layton_batch.costs.report import CostQuery
 from layton_batch.sandbox.wire.openai_api import OpenAIApi
 from tests.support.lab import Lab, lab, quiz_text
 
@@ -81,3 +83,4 @@ def test_a_stated_cost_is_kept_and_a_difference_told(
         bench.finish(text)
         assert told(bench, text) == [(kind, f"doubleword says ${cost:f}; our bill says ${bill:f}")]
         assert len(bench.bill().differing) == (kind == "cost_differs")
+        assert bench.bill(query=CostQuery(until=date(2026, 1, 1))).differing == ()  # nothing ended on these days

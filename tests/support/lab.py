@@ -13,7 +13,7 @@ import polars as pl
 
 from layton_batch.clock import Pacing
 from layton_batch.commands.known_items import bundled_answerer
-from layton_batch.costs.report import WHOLE, CostReport
+from layton_batch.costs.report import WHOLE, CostQuery, CostReport
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import drive
@@ -174,9 +174,9 @@ class Lab:
             return pl.concat([tables.frame(name, []), *map(tables.read_part, parts)])
         return tables.read(folder.tables, name)
 
-    def bill(self, *names: str) -> CostReport:
+    def bill(self, *names: str, query: CostQuery = WHOLE) -> CostReport:
         """What `cost` says of these runs."""
-        return queried_costs([find_run(name, self.runs) for name in names or ("lab",)], WHOLE, self.settings)
+        return queried_costs([find_run(name, self.runs) for name in names or ("lab",)], query, self.settings)
 
     def requests(self, text: str) -> pl.DataFrame:
         """What the run's jobs ask (see ``tests/support/asked.py``)."""
