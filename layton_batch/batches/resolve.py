@@ -60,7 +60,7 @@ def send_again(run: Run, batch_id: str) -> None:
     _require_absent(run, batch)
     now = run.clock.now()
     move = machine.sent_again(batch, total_bound(run.store.asked_of(batch.id).values()), now)
-    run.store.apply(batch, move, now)  # the next plan writes it into the table of unknown costs
+    run.store.apply(batch, move, now)
 
 
 def not_made(run: Run, batch_id: str) -> None:

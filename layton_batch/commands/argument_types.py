@@ -20,7 +20,7 @@ _AS_ANNOTATED = ConfigDict(strict=True, arbitrary_types_allowed=True)
 def checked(function: Callable[P, T]) -> Callable[P, T]:
     """Return the function, which raises ManifestError for an argument of a type that its annotation does not allow.
 
-    Tables of other libraries are checked by who reads them.
+    Arguments that may be runs or tables are checked by who reads them.
     """
     signature = inspect.signature(function, eval_str=True)
     types = {name: TypeAdapter(each.annotation, config=_AS_ANNOTATED) for name, each in signature.parameters.items()}

@@ -118,12 +118,12 @@ def judge(
     ``frame``: a table, or a file as for `judge FILE`, with ``item_id``, ``model``, and ``answer`` with
     ``justification`` (or the whole reply as ``response``); no judge of the model's family sits: of ``family`` (who
     made it), else of ``provider``. ``panel``: a panel file, or judges with the keys that a manifest gives them.
-    ``items``: the items' file in the task's form, with the reference
-    answers. ``task``, ``split``: None: those that the items' columns fit, as for ``layton-batch run FILE``: a file with
-    ``question`` has questions of one's own. The run is kept under ``runs`` (as in :func:`run`); the same call with more
-    models pays for these only. ``yes``: send also without ``max_usd``. Raises NotAgreedError without both,
-    OverBudgetError where ``max_usd`` does not allow all of it, or a judge has no known price, and UnfinishedRunError
-    where a person has to decide, or cancelled the run. Verdicts that a judge did not give are missing, with a warning.
+    ``items``: the items' file in the task's form, with the reference answers. ``task``, ``split``: None: those that the
+    items' columns fit, as for ``layton-batch run FILE``: a file with ``question`` has questions of one's own. The run
+    is kept under ``runs`` (as in :func:`run`); the same call with more models pays for these only. ``yes``: send also
+    without ``max_usd``. Raises NotAgreedError without both, OverBudgetError where ``max_usd`` does not allow all of it,
+    or a judge has no price, and UnfinishedRunError where a person has to decide, or cancelled the run. Verdicts that a
+    judge did not give are missing, with a warning.
     """
     settings, clock = calling_environment(), clock or SystemClock()
     given = read_answer_table(frame, settings)

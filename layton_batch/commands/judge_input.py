@@ -1,5 +1,5 @@
-"""What `judge` puts before a jury: answers of a file, whose run has a manifest without models beside it, or of a table,
-whose run has the manifest of the arguments."""
+"""Input of `judge`: answers of a file, whose run has a manifest without models beside it, or of a table, whose run has
+the manifest of the arguments."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A night of refreshes: work on several manifests in turn until a time of day, publish changed boards, report.
 
-Every manifest gets a tick in turn, so that none waits for the batches of
-another. A board that changed is published at the same address as before.
+Every manifest gets a tick in turn, so that none waits for the batches of another. A board that changed is published at
+the same address as before.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -26,7 +27,7 @@ from layton_batch.records import Submission
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_run
 from layton_batch.runs.provider_threads import ProviderThread
-from layton_batch.runs.status import RunState, read_status
+from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
 from layton_batch.stages.plan import plan
@@ -335,3 +336,17 @@ def test_a_file_that_is_damaged_while_it_is_uploaded_is_planned_again(tmp_path: 
         assert bench.finish(text).unanswered == 0
         assert set(bench.billed().values()) == {1}
         assert verify_run(bench.run_folder(text), bench.settings).differences == []
+
+
+def test_a_stop_whose_interrupt_is_lost_ends_the_run_at_its_next_tick(tmp_path: Path) -> None:
+    """Python prints and ignores what a handler raises within a finalizer."""
+    lost: list[Status] = []
+
+    def lose(status: Status) -> None:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        lost.append(status)
+
+    with lab(tmp_path) as bench, bench.open(quiz_text()) as run, pytest.raises(KeyboardInterrupt):
+        drive(run, once=False, stop_at=None, progress=lose)
+    assert len(lost) == 1
