@@ -28,6 +28,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.processes import enable_sigint
 from layton_batch.runs.folders import find_run, run_source
 from layton_batch.runs.open import read_run
+from layton_batch.text import plural
 
 _APP = "app"
 NAMES = (_APP, "plan", "import")
@@ -79,7 +80,8 @@ def label_app(
             _wait()
     where = run_source(folder)
     label_count = sum(1 for _ in session.actions().labels())
-    say(f"{label_count} labels of the app in {folder.labels}; `layton-batch leaderboard {where}` uses them")
+    labels = plural(label_count, "label")
+    say(f"{labels} of the app in {folder.labels}, which `layton-batch leaderboard {where}` uses")
 
 
 def _open(address: str) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
+
+import pytest
 
 import layton_batch as lb
 from layton_batch.annotate.session import _share
+from layton_batch.cli import labelling
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.labels import read_label_actions
 from tests.labels.app_desk import opened
@@ -182,3 +186,15 @@ def test_a_foreign_line_in_one_annotators_file_costs_that_line_and_is_said(copie
     assert told.code == 0
     assert f"{log.name}, line 2" in told.err
     assert "the line is passed over" in told.err
+
+
+def test_ctrl_c_ends_the_app_well_and_what_was_labelled_is_kept(
+    copied: Copied, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        app.label()
+    monkeypatch.setattr(labelling, "enable_sigint", lambda: signal.raise_signal(signal.SIGINT))  # once it waits
+    ended = call("label", root.name)
+    assert ended.code == 0, ended.err
+    assert sum(1 for _ in read_label_actions(RunFolder(root)).labels()) == 1
