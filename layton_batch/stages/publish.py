@@ -7,7 +7,7 @@ from functools import partial
 
 import polars as pl
 
-from layton_batch.batches.charges import Charges, has_charges, usage_rows
+from layton_batch.batches.run_costs import RunCosts, has_charges, usage_rows
 from layton_batch.costs.report import (
     UNKNOWN,
     WHOLE,
@@ -60,9 +60,9 @@ def publish_costs(run: Run) -> tuple[str | None, CostReport | None]:
     usage, cost = run.folder.part("usage", "usage"), run.folder.part("cost", "cost")
     if bill is None or tables.made_from(usage) == tables.made_from(cost) == bill:
         return bill, None
-    charges = _charges(run.folder, run.store)
-    tables.write(usage, charges.usage, bill)
-    report = _report({run.folder: charges}, WHOLE)
+    costs = _costs(run.folder, run.store)
+    tables.write(usage, costs.usage, bill)
+    report = _report({run.folder: costs}, WHOLE)
     tables.write(cost, _cost_table(report), bill)
     return bill, report
 
@@ -112,17 +112,17 @@ def cost_report(stores: Mapping[RunFolder, RunStore], query: CostQuery = WHOLE) 
     Answers that a run has from another of these runs are in the sums, so only those of further runs count as reused;
     a bill of some days says nothing of them.
     """
-    return _report({folder: _charges(folder, store) for folder, store in stores.items()}, query)
+    return _report({folder: _costs(folder, store) for folder, store in stores.items()}, query)
 
 
-def _charges(folder: RunFolder, store: RunStore) -> Charges:
-    return Charges.read(folder.root.name, store)
+def _costs(folder: RunFolder, store: RunStore) -> RunCosts:
+    return RunCosts.read(folder.root.name, store)
 
 
-def _report(charges: Mapping[RunFolder, Charges], query: CostQuery) -> CostReport:
-    within = [of_run.within(query) for of_run in charges.values()]
-    names = [folder.root.resolve().name for folder in charges]
-    reused = pl.concat(tables.read(folder.tables, "reused") for folder in charges)
+def _report(costs: Mapping[RunFolder, RunCosts], query: CostQuery) -> CostReport:
+    within = [of_run.within(query) for of_run in costs.values()]
+    names = [folder.root.resolve().name for folder in costs]
+    reused = pl.concat(tables.read(folder.tables, "reused") for folder in costs)
     of_others = reused.filter(~pl.col("run").is_in(names)).unique(("run", "batch_id", "paid_as")).drop("run")
     return build_report(
         [row for of_run in within for row in usage_rows(of_run.table)],

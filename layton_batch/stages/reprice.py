@@ -14,7 +14,7 @@ from functools import partial
 
 from layton_batch.batches.batch_file import RequestCosts
 from layton_batch.batches.bill import Bill
-from layton_batch.batches.charges import has_charges
+from layton_batch.batches.run_costs import has_charges
 from layton_batch.costs.rates import is_of_a_manifest
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from layton_batch.batches.answer_table import answer_parts, check_answers, make_again
-from layton_batch.batches.charges import charge_columns
+from layton_batch.batches.run_costs import charge_columns
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic, tables
 from layton_batch.model_table import is_same_model

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from layton_batch.batches.answer_table import read_outcomes, write_answers
 from layton_batch.batches.bill import Bill
-from layton_batch.batches.charges import has_charges
+from layton_batch.batches.run_costs import has_charges
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, RequestCost
 from layton_batch.runs.context import Run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.batches.charges import usage_rows
+from layton_batch.batches.run_costs import usage_rows
 from layton_batch.costs.report import CostReport, UnknownCost, build_report
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder

@@ -1,4 +1,4 @@
-"""Charges of a run's requests, as their rows in the database say, and what a cost report takes of them."""
+"""Costs of a run's requests, as their rows in the database say, and what a cost report takes of them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def has_charges(batch: Batch) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Charges:
-    """Charges of the requests of a run, and its batches, which tell of further costs. ``models``: role and model of
+class RunCosts:
+    """Costs of the requests of a run, and its batches, which tell of further ones. ``models``: role and model of
     each job, by id.
 
     ``table``: a row for each request that was answered, or may have been billed. Columns are those of the table
@@ -52,7 +52,7 @@ class Charges:
     table: pl.DataFrame
 
     @classmethod
-    def read(cls, run: str, store: RunStore) -> Charges:
+    def read(cls, run: str, store: RunStore) -> RunCosts:
         """Read what the database says of a run."""
         batches, models = store.batches(), {job.id: (job.role, job.spec.name) for job in store.all_jobs()}
         rows = [
@@ -63,7 +63,7 @@ class Charges:
         of_batches = pl.DataFrame(rows, schema=_BATCH, orient="row")
         return cls(run, batches, models, table.join(of_batches, on="batch_id", maintain_order="left"))
 
-    def within(self, query: CostQuery) -> Charges:
+    def within(self, query: CostQuery) -> RunCosts:
         """Return the charges of batches that ended on the query's days."""
         batches = [batch for batch in self.batches if query.includes(_day(batch))]
         is_one = pl.col("batch_id").is_in([batch.id for batch in batches])
