@@ -171,23 +171,6 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchFacts:
-    """Past events of a batch on which decisions depend. Each field is a column of the store."""
-
-    absent_looks: int = 0  # lists without the batch, since its create became unclear
-    short_downloads: int = 0  # downloads in a row that came short and brought nothing new
-    given_up_creates: int = 0  # creates without an answer after which the batch was sent again
-    closed_creates: int = 0  # of these creates, those that are known to have cost nothing: a later list lacks them
-    extra_batches: int = 0  # batches that these creates made all the same, and whose answers nobody collects
-    stopped_elsewhere: bool = False  # it was cancelled at the provider, and this run had not asked for it
-
-    @property
-    def creates_of_unknown_cost(self) -> int:
-        """Given-up creates that may have been billed."""
-        return self.given_up_creates - self.closed_creates
-
-
-@dataclass(frozen=True, slots=True)
 class Account:
     """The account that pays at a provider, as digests of this run: ``key`` stands for key and address, ``organisation``
     for the one that replies name. None: not known, or not yet."""
@@ -256,13 +239,23 @@ class Batch:
     stated_usd: Decimal | None = None  # what the provider says that the batch cost, and its tokens
     stated_input_tokens: int | None = None
     stated_output_tokens: int | None = None
-    facts: BatchFacts = BatchFacts()
+    absent_looks: int = 0  # lists without the batch, since its create became unclear
+    short_downloads: int = 0  # downloads in a row that came short and brought nothing new
+    given_up_creates: int = 0  # creates without an answer after which the batch was sent again
+    closed_creates: int = 0  # of these creates, those that are known to have cost nothing: a later list lacks them
+    extra_batches: int = 0  # batches that these creates made all the same, and whose answers nobody collects
+    stopped_elsewhere: bool = False  # it was cancelled at the provider, and this run had not asked for it
     content: Content | None = None  # of a batch that is about to be entered and is to be sent
 
     @property
     def was_withdrawn(self) -> bool:
         """Return whether the batch was never sent, and never will be: nothing of a run comes from its file."""
         return self.outcome is BatchOutcome.CANCELLED and self.provider_id is None
+
+    @property
+    def creates_of_unknown_cost(self) -> int:
+        """Given-up creates that may have been billed."""
+        return self.given_up_creates - self.closed_creates
 
 
 @dataclass(frozen=True, slots=True)

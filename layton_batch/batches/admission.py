@@ -69,7 +69,7 @@ def outage_wait(batch: Batch, load: ProviderLoad, now: float, pacing: Pacing) ->
         return BatchWait(f"{reason}; another batch is tried first")
     pause = pacing.first_outage * 2.0 ** min(max(unclear.number - 1, 0), 16)
     until = unclear.last + min(pause, pacing.longest_outage)
-    if batch.facts.given_up_creates >= QUICK_REPEATS:
+    if batch.given_up_creates >= QUICK_REPEATS:
         until = max(until, (batch.submitting_at or 0.0) + pacing.closing)
     return None if is_due(until, now) else BatchWait(f"{reason}; next try {utc(until):%H:%M} UTC", until)
 
@@ -96,7 +96,7 @@ def admitted(run: Run, due: Sequence[Batch], planned: Sequence[Batch], sending: 
     A batch that waits for a person comes last: it is perhaps not sent, and must not take the room of one that is.
     Before it comes what no list showed so far, after what was not sent yet.
     """
-    due = sorted(due, key=lambda batch: (batch.needs_person, batch.facts.given_up_creates))
+    due = sorted(due, key=lambda batch: (batch.needs_person, batch.given_up_creates))
     return _within_limits(run, _affordable(run, due, planned, sending), sending)
 
 

@@ -87,7 +87,7 @@ class Attempts:
         billed for one. What a batch that was too large left unanswered comes back as two halves, which costs no
         attempt, and neither does a refusal of the account. After a cancel that this run did not ask for, a person says
         whether they go again."""
-        if self.batch.facts.stopped_elsewhere:
+        if self.batch.stopped_elsewhere:
             return frozenset()
         classes = PASSING if self.is_split or self.are_left(most) else frozenset({ErrorClass.ACCOUNT})
         classes |= {ErrorClass.TOO_LARGE} if self.is_split else set()

@@ -118,10 +118,6 @@ class DecisionLimits:
 # ---- rules that several states share -------------------------------------------------------------------------------
 
 
-def _with(batch: Batch, **facts: Any) -> Batch:
-    return replace(batch, facts=replace(batch.facts, **facts))
-
-
 def _failed(batch: Batch, error: ProviderError, reason: str, at: DecisionLimits) -> Batch:
     """A call failed that costs nothing, or certainly did nothing. That is no outcome of a request: the call is repeated
     with growing pauses, until it is time for a person."""
@@ -227,7 +223,7 @@ def withdrawn(batch: Batch, reason: str, now: float, *, event: str = "withdrawn"
 def before_create(batch: Batch, input_ref: str | None, at: DecisionLimits) -> Move:
     """State the intent to pay: from here on its maximum cost is set aside."""
     after = replace(
-        _with(batch, absent_looks=0), state=Lifecycle.SUBMITTING, input_ref=input_ref, account=at.account.key,
+        batch, absent_looks=0, state=Lifecycle.SUBMITTING, input_ref=input_ref, account=at.account.key,
         organisation=at.account.organisation, submitting_at=at.now, due_at=at.now, reason=None, needs_person=False,
     )  # fmt: skip
     return Move(after, (("submitting", f"tag {batch.tag}"),))
@@ -270,7 +266,7 @@ def after_create(batch: Batch, reply: str | ProviderError | FileError, at: Decis
 
 def _unclear(batch: Batch, reason: str) -> Batch:
     """Begin to look for the batch: nobody knows whether its create was carried out."""
-    return replace(_with(batch, absent_looks=0), reason=reason, failures=0)
+    return replace(batch, absent_looks=0, reason=reason, failures=0)
 
 
 def _not_created(after: Batch) -> Move:
@@ -369,11 +365,11 @@ def _absent(batch: Batch, at: DecisionLimits, bound: Decimal, given_up_creates: 
     """The list does not show the batch. This is believed after looks for as long as a create can take, if the list
     shows every batch: the batch is sent again. After too many creates for an answer that no list shows, it is
     `lost`."""
-    batch, looks = replace(batch, failures=0), batch.facts.absent_looks
+    batch, looks = replace(batch, failures=0), batch.absent_looks
     if looks < len(at.pacing.looks):
         sent = f"its create was {answer_words(batch.failed_status)}; " if batch.unclear_since is not None else ""
         reason = f"{sent}not in the list of {batch.provider} yet; looking again"
-        after = replace(_with(batch, absent_looks=looks + 1), due_at=at.now + at.pacing.looks[looks], reason=reason)
+        after = replace(batch, absent_looks=looks + 1, due_at=at.now + at.pacing.looks[looks], reason=reason)
         return Wait(after, (("looking", reason),))
     reason = f"not in the list of {batch.provider} after {looks + 1} looks"
     if not at.shows_absence or given_up_creates >= MOST_REPEATS:
@@ -383,7 +379,7 @@ def _absent(batch: Batch, at: DecisionLimits, bound: Decimal, given_up_creates: 
         return lost(batch, f"{reason}, {proof}: look in {batch.provider}'s console, then `resolve`")
     reason = f"not created: {reason}; {STAYS_RESERVED}"
     after = replace(
-        _with(batch, given_up_creates=batch.facts.given_up_creates + 1), state=Lifecycle.PLANNED, reason=reason,
+        batch, given_up_creates=batch.given_up_creates + 1, state=Lifecycle.PLANNED, reason=reason,
         due_at=at.now, creates_usd=batch.creates_usd + bound,
     )  # fmt: skip
     return Move(after, (("not_in_list", reason),))
@@ -401,11 +397,11 @@ def is_to_look_later(batch: Batch, at: DecisionLimits) -> bool:
     """Return whether a list is to be searched once more for given-up creates of the batch: an hour after the last one,
     which closes the bill, and then once a day for as long as the provider keeps results."""
     sent = batch.submitting_at
-    if not batch.facts.given_up_creates or sent is None or batch.state is Lifecycle.SUBMITTING:
+    if not batch.given_up_creates or sent is None or batch.state is Lifecycle.SUBMITTING:
         return False
     if is_of_another_account(batch, at) or at.now >= sent + at.retention:
         return False
-    pause = at.pacing.closing if batch.facts.creates_of_unknown_cost else at.pacing.reopening
+    pause = at.pacing.closing if batch.creates_of_unknown_cost else at.pacing.reopening
     last = max(sent, batch.listed_at or 0.0)
     return not last <= at.now < last + pause  # before the last one: our clock was set
 
@@ -431,9 +427,9 @@ def after_later_look(
 
 def _made_after_all(batch: Batch, batch_ids: tuple[str, ...], bound: Decimal) -> Wait:
     """The provider carried out creates that were given up: their cost is unknown, also if it was closed."""
-    unknown, extra = batch.facts.creates_of_unknown_cost, batch.facts.extra_batches + len(batch_ids)
+    unknown, extra = batch.creates_of_unknown_cost, batch.extra_batches + len(batch_ids)
     after = replace(
-        _with(batch, extra_batches=extra, closed_creates=batch.facts.given_up_creates - max(unknown, extra)),
+        batch, extra_batches=extra, closed_creates=batch.given_up_creates - max(unknown, extra),
         creates_usd=batch.creates_usd + max(extra - unknown, 0) * bound,
     )  # fmt: skip
     detail = f"{batch.provider} made {', '.join(batch_ids)} of a create that was given up, and may bill it in addition"
@@ -442,13 +438,13 @@ def _made_after_all(batch: Batch, batch_ids: tuple[str, ...], bound: Decimal) ->
 
 def _closed(batch: Batch, reason: str, bound: Decimal) -> Wait:
     """Given-up creates of the batch cost nothing, but for those that are known to have been carried out."""
-    extra = batch.facts.extra_batches
-    if batch.facts.creates_of_unknown_cost <= extra:
+    extra = batch.extra_batches
+    if batch.creates_of_unknown_cost <= extra:
         return Wait(batch)
     usd = min(batch.creates_usd, extra * bound) if extra else Decimal(0)  # "0", not "0.000000", in documents
     detail = f"a create that was given up cost nothing: {reason}; {money(batch.creates_usd - usd)} less is unknown"
-    after = _with(batch, closed_creates=batch.facts.given_up_creates - extra)
-    return Wait(replace(after, creates_usd=usd), (("create_closed", detail),))
+    after = replace(batch, closed_creates=batch.given_up_creates - extra, creates_usd=usd)
+    return Wait(after, (("create_closed", detail),))
 
 
 # ---- in flight, cancelling -----------------------------------------------------------------------------------------
@@ -503,7 +499,7 @@ def _ended(batch: Batch, snapshot: Snapshot, at: DecisionLimits) -> Move:
     outcome = snapshot.outcome or BatchOutcome.COMPLETED
     stopped_elsewhere = outcome is BatchOutcome.CANCELLED and batch.state is not Lifecycle.CANCELLING
     after = replace(
-        _with(batch, short_downloads=0, stopped_elsewhere=stopped_elsewhere), state=Lifecycle.ENDED, outcome=outcome,
+        batch, short_downloads=0, stopped_elsewhere=stopped_elsewhere, state=Lifecycle.ENDED, outcome=outcome,
         provider_status=snapshot.provider_status, results_ref=snapshot.results_ref, errors_ref=snapshot.errors_ref,
         error_class=failure_class(snapshot), read_at=at.now, ended_at=at.now, due_at=at.now, failures=0,
         reason=snapshot.message,
@@ -561,7 +557,7 @@ def after_download(batch: Batch, download: DownloadResult, at: DecisionLimits) -
     shortfall, error = download.shortfall, download.error
     if shortfall is None:
         return Collect(batch)
-    downloads = 1 if download.grew else batch.facts.short_downloads + 1
+    downloads = 1 if download.grew else batch.short_downloads + 1
     if error is None:
         reason, may_be_billed = shortfall.reason, shortfall.lack.may_be_billed
         is_last = downloads >= SHORT_DOWNLOADS[shortfall.lack]
@@ -574,7 +570,7 @@ def after_download(batch: Batch, download: DownloadResult, at: DecisionLimits) -
     if error is not None:
         return _after_failed_download(batch, error, reason, at)
     due = at.now + at.pacing.backoff(batch.failures)
-    counted = replace(_with(batch, short_downloads=downloads), failures=batch.failures + 1, failed_status=None)
+    counted = replace(batch, short_downloads=downloads, failures=batch.failures + 1, failed_status=None)
     return Wait(replace(counted, due_at=due, reason=reason), (("download_short", reason),))
 
 
@@ -647,7 +643,7 @@ def collected(
         error_class = ErrorClass.ACCOUNT
         events = (*events, ("account_refused", reason or ""))
     unanswered = sum(outcome is not RequestOutcome.SUCCEEDED for outcome, _ in ends.values())
-    needs_person = batch.facts.stopped_elsewhere and unanswered > 0
+    needs_person = batch.stopped_elsewhere and unanswered > 0
     if needs_person:
         reason = (
             f"it was cancelled at {batch.provider}, and not by this run; {unanswered} of {batch.requests} requests "
@@ -680,12 +676,12 @@ def sent_again(batch: Batch, usd: Decimal, now: float) -> Move:
     """A person has the lost batch sent again. ``usd``: the most that the earlier create may have cost."""
     was_made = batch.provider_id is not None
     person = f"it was {batch.provider_id}: a person has it paid for once more"
-    facts = batch.facts
-    counted = _with(
-        batch, given_up_creates=facts.given_up_creates + 1, extra_batches=facts.extra_batches + was_made,
+    counted = replace(
+        batch, given_up_creates=batch.given_up_creates + 1, extra_batches=batch.extra_batches + was_made,
+        creates_usd=batch.creates_usd + usd,
     )  # fmt: skip
     detail = f"{person if was_made else 'a person has it sent again'}; {STAYS_RESERVED}"
-    return Move(_as_if_new(replace(counted, creates_usd=batch.creates_usd + usd), now), (("resubmit", detail),))
+    return Move(_as_if_new(counted, now), (("resubmit", detail),))
 
 
 def never_made(batch: Batch, now: float, *, bound: Decimal) -> Move | Wait:

@@ -72,7 +72,7 @@ def not_made(run: Run, batch_id: str) -> None:
     batch = run.store.batch(batch_id)
     if batch.state is Lifecycle.LOST and batch.provider_id is not None:
         raise ManifestError(f"batch {batch.id} was made: it is {batch.provider_id}. `--resubmit` pays for it once more")
-    if batch.state is not Lifecycle.LOST and not batch.facts.creates_of_unknown_cost:
+    if batch.state is not Lifecycle.LOST and not batch.creates_of_unknown_cost:
         raise ManifestError(f"batch {batch.id} of run {run.id} is {batch.state}, and each of its creates was answered")
     _require_absent(run, batch)
     now = run.clock.now()

@@ -96,7 +96,7 @@ class RunCosts:
                 day=row["day"],
             )
         for batch in self.batches:
-            if number := batch.facts.creates_of_unknown_cost:
+            if number := batch.creates_of_unknown_cost:
                 role, model = self.models[batch.job_id]
                 yield UnknownCost(
                     provider=batch.provider,
@@ -119,7 +119,7 @@ class RunCosts:
             usd = sum((Decimal(cost) for cost in answers["cost_usd"].drop_nulls()), Decimal(0))
             sums = CostTotals(usd, int(answers["input_tokens"].sum()), int(answers["output_tokens"].sum()))
             reasons = {*charged["unknown_cost"].drop_nulls()}
-            if batch.facts.creates_of_unknown_cost:
+            if batch.creates_of_unknown_cost:
                 reasons.add("created without an answer")
             _, model = self.models[batch.job_id]
             yield CostComparison(batch.id, batch.provider, model, stated, known_sums(sums, reasons))

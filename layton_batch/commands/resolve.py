@@ -101,7 +101,7 @@ def _require_unresolved(folder: RunFolder, settings: Settings, batch_id: str, *,
         states = {batch.id: batch.state for batch in batches}
         if states.get(batch_id) is Lifecycle.LOST:
             return
-        if is_about_cost and any(batch.id == batch_id and batch.facts.creates_of_unknown_cost for batch in batches):
+        if is_about_cost and any(batch.id == batch_id and batch.creates_of_unknown_cost for batch in batches):
             return
         lost = [name for name, state in states.items() if state is Lifecycle.LOST]
         advice = f"the lost batches of the run: {', '.join(lost)}" if lost else "the run has no lost batch to resolve"

@@ -228,11 +228,11 @@ def _words(status: Status) -> Iterator[str]:
 
 def _creates(batch: Batch) -> str | None:
     """Say of which creates of the batch nobody knows whether they were billed."""
-    if not (number := batch.facts.creates_of_unknown_cost):
+    if not (number := batch.creates_of_unknown_cost):
         return None
     creates = plural(number, "create of it was", "creates of it were")
     reason = f"{creates} given up, and may have been billed: at most {money(batch.creates_usd)}"
-    if extra := batch.facts.extra_batches:
+    if extra := batch.extra_batches:
         reason += f"; {batch.provider} made {plural(extra, 'batch', 'batches')} of them"
     return f"{batch.state} {batch.id}: {reason}"
 

@@ -353,14 +353,14 @@ def _job_status(job: Job, counts: Sequence[RequestCount], *, cancelled: bool) ->
     errors: Counter[ErrorClass] = Counter()
     where: Counter[str] = Counter()
     for group in counts:
-        if group.state in _ENDED and group.end is not None:
-            outcome, error_class = group.end
-            outcomes[outcome] += group.number
-            errors[error_class] += group.number * (outcome is RequestOutcome.ERRORED)
+        if group.state in _ENDED and group.outcome is not None:
+            outcomes[group.outcome] += group.number
+            if group.outcome is RequestOutcome.ERRORED and group.error_class is not None:
+                errors[group.error_class] += group.number
         elif group.state is AnswerState.WANTED and cancelled:
             outcomes[RequestOutcome.CANCELLED] += group.number
         else:
-            where[place(group.batch or Lifecycle.PLANNED, is_uploaded=group.is_uploaded)] += group.number
+            where[place(group.batch or Lifecycle.PLANNED, is_uploaded=bool(group.is_uploaded))] += group.number
     return JobStatus(
         id=job.id,
         role=str(job.role),

@@ -177,7 +177,7 @@ def _withdraw_unwanted(run: Run, job: Job) -> None:
     """Batches that were not sent yet, and hold what nobody asks for any more, are not sent: the rest of their requests
     goes in another one."""
     for batch in run.store.batches({Lifecycle.PLANNED}):
-        is_ours = batch.job_id == job.id and not batch.facts.given_up_creates and batch.id not in run.threads.sending
+        is_ours = batch.job_id == job.id and not batch.given_up_creates and batch.id not in run.threads.sending
         if is_ours and (number := run.store.retired_among(batch)):  # else it is being sent
             withdraw(run, batch, f"{number} of its requests are not asked for any more")
 

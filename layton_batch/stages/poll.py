@@ -51,7 +51,7 @@ def to_close(run: Run) -> Mapping[ProviderThread, Sequence[Batch]]:
     """Return by thread the batches for whose given-up creates a list is to be searched now."""
     groups: dict[ProviderThread, list[Batch]] = defaultdict(list)
     for batch in run.store.batches():
-        if batch.facts.given_up_creates and _is_due(run, batch):
+        if batch.given_up_creates and _is_due(run, batch):
             thread = run.threads.of(batch)
             if not run.threads.is_busy(thread):
                 groups[thread].append(batch)

@@ -78,9 +78,9 @@ def _bill_digest(run: Run) -> str | None:
     """Hash the bill's sources; None while nothing was collected."""
     reused = [str(tables.made_from(path)) for path in tables.parts(run.folder.tables, "reused")]
     batches = [
-        f"{batch.id} {batch.spent_usd} {batch.unknown_usd} {batch.creates_usd} {batch.facts.creates_of_unknown_cost}"
+        f"{batch.id} {batch.spent_usd} {batch.unknown_usd} {batch.creates_usd} {batch.creates_of_unknown_cost}"
         for batch in run.store.batches()
-        if has_charges(batch) or batch.facts.creates_of_unknown_cost
+        if has_charges(batch) or batch.creates_of_unknown_cost
     ]
     if not batches and not reused:
         return None

@@ -8,7 +8,7 @@ from layton_batch.states import AnswerState, JobState
 from layton_batch.store import request_rows, schema
 from layton_batch.store.run_store import RunStore
 
-_ENDED = (str(AnswerState.FAILED), str(AnswerState.UNCERTAIN))
+_ENDED = (AnswerState.FAILED, AnswerState.UNCERTAIN)
 
 
 def retry(store: RunStore, at: float) -> int:
@@ -28,7 +28,7 @@ def retry(store: RunStore, at: float) -> int:
         .join(schema.answers, answers.fingerprint == requests.answer)
         .outerjoin(schema.batches, batches.key == answers.batch)
         .where(jobs.run_id == store.run_id, ~jobs.retired, ~requests.retired, requests.fingerprint.is_not(None))
-        .where(or_(answers.state == str(AnswerState.WANTED), has_ended))
+        .where(or_(answers.state == AnswerState.WANTED, has_ended))
     )
     with store.writing() as writing:
         connection = writing.connection

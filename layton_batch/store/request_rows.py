@@ -152,8 +152,8 @@ def _enter_attempts(connection: Connection, key: int, content: Content) -> None:
                 "line": line,
                 "custom_id": name,
                 "max_cost": cost,
-                "outcome": outcome and str(outcome),
-                "error_class": error_class and str(error_class),
+                "outcome": outcome,
+                "error_class": error_class,
             }
         )
     if not values:
@@ -161,8 +161,8 @@ def _enter_attempts(connection: Connection, key: int, content: Content) -> None:
     connection.execute(schema.attempts.insert().values(batch=key, is_open=False, is_cut=False), values)
     if _enter_answers(connection, content.answers, AnswerState.PLANNED, key) != len(values):
         answers = schema.answers
-        theirs = and_(answers.c.state == str(AnswerState.PLANNED), answers.c.batch != key)
-        free = or_(answers.c.state.in_([str(AnswerState.WANTED), str(AnswerState.FAILED)]), theirs)
+        theirs = and_(answers.c.state == AnswerState.PLANNED, answers.c.batch != key)
+        free = or_(answers.c.state.in_([AnswerState.WANTED, AnswerState.FAILED]), theirs)
         _set_answers(connection, key, AnswerState.PLANNED, free, batch=key)
     if content.ends is not None:
         _settle(connection, key, ())
@@ -175,7 +175,7 @@ def _enter_answers(
     values = [{"fingerprint": fingerprint} for fingerprint in fingerprints]
     if not values:
         return 0
-    named = {"state": str(state), "batch": batch}
+    named = {"state": state, "batch": batch}
     if connection.dialect.name == "postgresql":
         insert = postgresql.insert(schema.answers).values(**named).on_conflict_do_nothing()
         return int(connection.execute(insert, values).rowcount)
@@ -217,10 +217,10 @@ def ask_once_more(
 def want_again(connection: Connection, fingerprints: Collection[bytes]) -> None:
     """Have answers be asked for again that no batch brought."""
     table = schema.answers
-    in_state = table.c.state.in_([str(AnswerState.FAILED), str(AnswerState.UNCERTAIN)])
+    in_state = table.c.state.in_([AnswerState.FAILED, AnswerState.UNCERTAIN])
     for chunk in chunks(list(fingerprints)):
         these = update(table).where(table.c.fingerprint.in_(chunk), in_state)
-        connection.execute(these.values(state=str(AnswerState.WANTED)))
+        connection.execute(these.values(state=AnswerState.WANTED))
 
 
 def set_max_costs(connection: Connection, key: int, max_costs: Mapping[str, Decimal | None]) -> None:
@@ -262,7 +262,7 @@ def follow_batch(connection: Connection, key: int, before: Batch, move: Move) ->
     if after.state is Lifecycle.SUBMITTING and before.state is not Lifecycle.SUBMITTING:
         _open(connection, key, before)
     elif after.state is Lifecycle.PLANNED and before.state is not Lifecycle.PLANNED:
-        if not after.facts.creates_of_unknown_cost:
+        if not after.creates_of_unknown_cost:
             _close(connection, key)
     elif after.state is Lifecycle.COLLECTED:
         _end(connection, key, move.ends)
@@ -280,8 +280,8 @@ def _open(connection: Connection, key: int, batch: Batch) -> None:
     attempts, answers = schema.attempts, schema.answers
     mine = attempts.c.batch == key
     taken = or_(  # what may have been billed is wanted again only by a person's word, which has it WANTED
-        answers.c.state.in_([str(AnswerState.ANSWERED), str(AnswerState.UNCERTAIN)]),
-        and_(answers.c.state == str(AnswerState.SENT), answers.c.batch != key),
+        answers.c.state.in_([AnswerState.ANSWERED, AnswerState.UNCERTAIN]),
+        and_(answers.c.state == AnswerState.SENT, answers.c.batch != key),
     )
     query = select(func.count(), func.min(answers.c.batch)).select_from(attempts)
     query = query.join(answers, answers.c.fingerprint == attempts.c.fingerprint).where(mine, taken)
@@ -330,14 +330,14 @@ def _settle(connection: Connection, key: int, again: Sequence[bytes]) -> None:
     another batch."""
     attempts, answers = schema.attempts, schema.answers
     ours = answers.c.batch == key
-    answered = attempts.c.outcome == str(RequestOutcome.SUCCEEDED)
-    uncertain = and_(~answered, attempts.c.error_class.in_([str(cause) for cause in PERHAPS_BILLED]))
+    answered = attempts.c.outcome == RequestOutcome.SUCCEEDED
+    uncertain = and_(~answered, attempts.c.error_class.in_(PERHAPS_BILLED))
     _set_answers(connection, key, AnswerState.FAILED, ours)
     _set_answers(connection, key, AnswerState.UNCERTAIN, ours, chosen=uncertain)
     _set_answers(connection, key, AnswerState.ANSWERED, ours, chosen=answered)
     for chunk in chunks(again):
         these = update(answers).where(answers.c.fingerprint.in_(chunk), ours)
-        connection.execute(these.values(state=str(AnswerState.WANTED)))
+        connection.execute(these.values(state=AnswerState.WANTED))
 
 
 def _tell_other_jobs(connection: Connection, key: int) -> None:
@@ -347,16 +347,16 @@ def _tell_other_jobs(connection: Connection, key: int) -> None:
         schema.attempts,
         and_(schema.attempts.c.batch == answers.c.batch, schema.attempts.c.fingerprint == answers.c.fingerprint),
     )
-    brought = brought.where(schema.attempts.c.batch == key, answers.c.state == str(AnswerState.ANSWERED))
+    brought = brought.where(schema.attempts.c.batch == key, answers.c.state == AnswerState.ANSWERED)
     run_id, job_id = connection.execute(select(batches.c.run_id, batches.c.job_id).where(batches.c.key == key)).one()
     sharing = select(requests.c.job).where(requests.c.answer.in_(brought), ~requests.c.retired)
     own = and_(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
     connection.execute(update(jobs).where(jobs.c.key.in_(sharing), ~own).values(news=jobs.c.news + 1))
 
 
-def _columns(end: End) -> dict[str, str]:
+def _columns(end: End) -> dict[str, object]:
     outcome, error_class = end
-    return {"outcome": str(outcome), "error_class": str(error_class)}
+    return {"outcome": outcome, "error_class": error_class}
 
 
 def _set_answers(
@@ -371,7 +371,7 @@ def _set_answers(
     attempts, answers = schema.attempts, schema.answers
     mine = select(attempts.c.fingerprint).where(attempts.c.batch == key)
     mine = mine if chosen is None else mine.where(chosen)
-    values: dict[str, object] = {"state": str(state)} | ({} if batch is None else {"batch": batch})
+    values: dict[str, object] = {"state": state} | ({} if batch is None else {"batch": batch})
     connection.execute(update(answers).where(answers.c.fingerprint.in_(mine), *conditions).values(**values))
 
 

@@ -14,7 +14,6 @@ from layton_batch.records import Batch, End, ModelSpec, RequestCost
 from layton_batch.states import AT_PROVIDER, AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store import schema
 from layton_batch.store.request_rows import KnownRequest, batch_key_query, chunks, job_key
-from layton_batch.store.rows import spec_from_json
 from layton_batch.store.schema import UsdColumn
 from layton_batch.store.transactions import Transactions
 
@@ -101,9 +100,10 @@ class RequestCount(NamedTuple):
 
     job_id: str
     state: AnswerState
-    end: End | None
+    outcome: RequestOutcome | None
+    error_class: ErrorClass | None
     batch: Lifecycle | None
-    is_uploaded: bool
+    is_uploaded: bool | None
     number: int
 
 
@@ -132,17 +132,17 @@ class Requests(Transactions):
     def known_requests(self, job_id: str) -> list[KnownRequest]:
         """Return every request that a job ever had, in the order of entry."""
         with self.reading() as connection:
-            return [_known_request(*row) for row in connection.execute(self._known(job_id, with_retired=True))]
+            return [KnownRequest(*row) for row in connection.execute(self._known(job_id, with_retired=True))]
 
     def requests_to_ask(self, job_id: str) -> list[KnownRequest]:
         """Return the requests of a job for whose answers it is to write a batch, an answer once: those that are wanted,
         and those that another run was to ask for and did not, or asked for in vain while this one never did."""
-        states = [str(state) for state in (AnswerState.WANTED, AnswerState.PLANNED, AnswerState.FAILED)]
+        states = AnswerState.WANTED, AnswerState.PLANNED, AnswerState.FAILED
         query = self._known(job_id, with_retired=False).where(schema.answers.c.state.in_(states))
         by_answer: dict[bytes, KnownRequest] = {}
         with self.reading() as connection:
             for row in connection.execute(query):
-                request = _known_request(*row)
+                request = KnownRequest(*row)
                 if request.state is AnswerState.WANTED or request.run_id != self.run_id:
                     by_answer.setdefault(request.answer, request)
         failed = [request.answer for request in by_answer.values() if request.state is AnswerState.FAILED]
@@ -167,8 +167,8 @@ class Requests(Transactions):
         """Return those of the jobs that want answers which may still come, in whichever run's batch, or that a person
         is to decide about."""
         answers = schema.answers.c
-        to_come = [str(state) for state in (AnswerState.WANTED, AnswerState.PLANNED, AnswerState.SENT)]
-        undecided = and_(schema.batches.c.needs_person, answers.state != str(AnswerState.ANSWERED))
+        to_come = AnswerState.WANTED, AnswerState.PLANNED, AnswerState.SENT
+        undecided = and_(schema.batches.c.needs_person, answers.state != AnswerState.ANSWERED)
         query = self._asking(schema.jobs.c.job_id).where(or_(answers.state.in_(to_come), undecided)).distinct()
         jobs_to_wait: set[str] = set()
         with self.reading() as connection:
@@ -182,13 +182,13 @@ class Requests(Transactions):
         columns = batches.run_id, batches.batch_id, batches.state, batches.due_at
         query = (
             self._asking(*columns, func.count(answers.fingerprint.distinct()))
-            .where(~schema.jobs.c.retired, batches.run_id != self.run_id, answers.state == str(AnswerState.SENT))
+            .where(~schema.jobs.c.retired, batches.run_id != self.run_id, answers.state == AnswerState.SENT)
             .group_by(*columns)
             .order_by(batches.run_id, batches.batch_id)
         )
         with self.reading() as connection:
             return [
-                OtherRunBatch(other, batch_id, Lifecycle(state), due_at <= self.now() - LEFT_SECONDS, count)
+                OtherRunBatch(other, batch_id, state, due_at <= self.now() - LEFT_SECONDS, count)
                 for other, batch_id, state, due_at, count in connection.execute(query)
             ]
 
@@ -203,7 +203,7 @@ class Requests(Transactions):
         )  # fmt: skip
         with self.reading() as connection:
             rows = connection.execute(self._asking(*columns, job_id=job_id).order_by(*_BY_NUMBER))
-            return [_answer_location(*row) for row in rows]
+            return [AnswerLocation(*row) for row in rows]
 
     def locate_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, AnswerLocation]:
         """Return where these answers are, of those that are here; the requests are left empty."""
@@ -212,11 +212,11 @@ class Requests(Transactions):
             select(answers.c.fingerprint, batches.c.run_id, batches.c.batch_id, _FILED, attempts.c.custom_id)
             .join(attempts, _LAST_ATTEMPT)
             .join(batches, batches.c.key == attempts.c.batch)
-            .where(answers.c.state == str(AnswerState.ANSWERED))
+            .where(answers.c.state == AnswerState.ANSWERED)
         )
         with self.reading() as connection:
             return {
-                row[0]: _answer_location("", "", None, row[0], 0, AnswerState.ANSWERED, *row[1:])
+                row[0]: AnswerLocation("", "", None, row[0], 0, AnswerState.ANSWERED, *row[1:])
                 for chunk in chunks(list(fingerprints))
                 for row in connection.execute(query.where(answers.c.fingerprint.in_(chunk)))
             }
@@ -224,21 +224,21 @@ class Requests(Transactions):
     def count_requests(self) -> list[RequestCount]:
         """Count the requests of each job that are not retired."""
         answers, attempts, batches = schema.answers.c, schema.attempts.c, schema.batches.c
-        is_to_come = answers.state.in_([str(AnswerState.PLANNED), str(AnswerState.SENT)])
+        is_to_come = answers.state.in_([AnswerState.PLANNED, AnswerState.SENT])
         groups = (
             schema.jobs.c.job_id, answers.state, attempts.outcome, attempts.error_class,
             case((is_to_come, batches.state)), and_(is_to_come, batches.input_ref.is_not(None)),
         )  # fmt: skip
         with self.reading() as connection:
             rows = connection.execute(self._asking(*groups, func.count()).group_by(*groups))
-            return [_request_count(*row) for row in rows]
+            return [RequestCount(*row) for row in rows]
 
     def count_paid(self) -> int:
         """Count the requests of the run, also retired ones, whose answers were paid for, or are in a batch at a
         provider."""
         requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
-        paid = answers.c.state.in_([str(AnswerState.ANSWERED), str(AnswerState.UNCERTAIN)])
-        at_provider = batches.c.state.in_([str(state) for state in AT_PROVIDER])
+        paid = answers.c.state.in_([AnswerState.ANSWERED, AnswerState.UNCERTAIN])
+        at_provider = batches.c.state.in_(AT_PROVIDER)
         query = (
             select(func.count(requests.c.answer.distinct()))
             .join(jobs, jobs.c.key == requests.c.job)
@@ -268,19 +268,19 @@ class Requests(Transactions):
             .join(batches, batches.c.key == attempts.c.batch)
             .join(jobs, of_job)
             .join(runs, runs.c.run_id == jobs.c.run_id)
-            .where(~jobs.c.retired, jobs.c.role.in_([str(Role.PREDICT), str(Role.JUDGE)]), *is_known)
+            .where(~jobs.c.retired, jobs.c.role.in_([Role.PREDICT, Role.JUDGE]), *is_known)
             .group_by(jobs.c.key, *job)
         )
         with self.reading() as connection:
             return [
-                TokenUsage(manifest, Role(role), spec_from_json(spec), *map(int, sums))
+                TokenUsage(manifest, role, spec, *map(int, sums))
                 for manifest, role, spec, *sums in connection.execute(query)
             ]
 
     def failed_requests(self) -> list[AttemptLocation]:
         """Return the requests whose last attempt brought no answer, and that no other attempt asks for."""
         batches, attempts = schema.batches.c, schema.attempts.c
-        failed = schema.answers.c.state.in_([str(AnswerState.FAILED), str(AnswerState.UNCERTAIN)])
+        failed = schema.answers.c.state.in_([AnswerState.FAILED, AnswerState.UNCERTAIN])
         query = self._asking(schema.jobs.c.job_id, batches.run_id, batches.batch_id, attempts.custom_id)
         query = query.where(failed, attempts.custom_id.is_not(None)).order_by(batches.key, attempts.line)
         with self.reading() as connection:
@@ -293,7 +293,7 @@ class Requests(Transactions):
         own = and_(batches.run_id == self.run_id, attempts.custom_id == name)
         charge = [attempts[field.name] for field in fields(RequestCost)]
         query = self._asking(name, batches.run_id, batches.batch_id, *charge, job_id=job_id).where(
-            ~own, schema.answers.c.state == str(AnswerState.ANSWERED), attempts.input_tokens.is_not(None)
+            ~own, schema.answers.c.state == AnswerState.ANSWERED, attempts.input_tokens.is_not(None)
         )
         with self.reading() as connection:
             rows = connection.execute(query.order_by(*_BY_NUMBER))
@@ -303,7 +303,7 @@ class Requests(Transactions):
         """Return job, run and batch wherever a batch has an answer that the job wants."""
         batches = schema.batches.c
         query = self._asking(schema.jobs.c.job_id, batches.run_id, batches.batch_id).distinct()
-        query = query.where(schema.answers.c.state == str(AnswerState.ANSWERED), batches.key.is_not(None))
+        query = query.where(schema.answers.c.state == AnswerState.ANSWERED, batches.key.is_not(None))
         with self.reading() as connection:
             return [(job_id, other, batch_id) for job_id, other, batch_id in connection.execute(query)]
 
@@ -342,7 +342,7 @@ class Requests(Transactions):
         columns = attempts.custom_id, attempts.outcome, attempts.error_class
         with self.reading() as connection:
             rows = connection.execute(self._of_batch(batch_id, *columns))
-            return {name: (RequestOutcome(outcome), ErrorClass(error_class)) for name, outcome, error_class in rows}
+            return {name: (outcome, error_class) for name, outcome, error_class in rows}
 
     def charges(self) -> Sequence[Row[Any]]:
         """Return batch, upper bound and charge of each request of the run that was answered or may have been billed, in
@@ -354,14 +354,14 @@ class Requests(Transactions):
         query = select(batches.batch_id, *plain).join_from(
             schema.batches, schema.attempts, batches.key == attempts.batch
         )
-        mine = and_(batches.run_id == self.run_id, batches.state == str(Lifecycle.COLLECTED), batches.path != "")
+        mine = and_(batches.run_id == self.run_id, batches.state == Lifecycle.COLLECTED, batches.path != "")
         with self.reading() as connection:
             return connection.execute(query.where(mine, has_charge).order_by(batches.key, attempts.line)).all()
 
     def answered_batches(self) -> list[str]:
         """Return the batches that brought answers from a provider, in the order in which they were planned."""
         attempts, batches = schema.attempts.c, schema.batches.c
-        answered = exists().where(attempts.batch == batches.key, attempts.outcome == str(RequestOutcome.SUCCEEDED))
+        answered = exists().where(attempts.batch == batches.key, attempts.outcome == RequestOutcome.SUCCEEDED)
         mine = and_(batches.run_id == self.run_id, batches.provider_id.is_not(None), answered)
         with self.reading() as connection:
             return list(connection.execute(select(batches.batch_id).where(mine).order_by(batches.key)).scalars())
@@ -395,7 +395,7 @@ class Requests(Transactions):
         query = query.outerjoin_from(answers, batches, batches.c.key == answers.c.batch)
         with self.reading() as connection:
             return {
-                fingerprint: KnownAnswer(AnswerState(state), owner)
+                fingerprint: KnownAnswer(state, owner)
                 for chunk in chunks(list(fingerprints))
                 for fingerprint, state, owner in connection.execute(query.where(answers.c.fingerprint.in_(chunk)))
             }
@@ -404,31 +404,12 @@ class Requests(Transactions):
         """Return those of these answers that a batch of this run has asked for, or is to ask for; not what was
         withdrawn before it was sent. ``to_be_sent``: those alone that are in a planned batch."""
         attempts, batches = schema.attempts, schema.batches
-        was_withdrawn = and_(batches.c.outcome == str(BatchOutcome.CANCELLED), batches.c.provider_id.is_(None))
+        was_withdrawn = and_(batches.c.outcome == BatchOutcome.CANCELLED, batches.c.provider_id.is_(None))
         query = select(attempts.c.fingerprint).join(batches, batches.c.key == attempts.c.batch)
         query = query.where(batches.c.run_id == self.run_id, or_(batches.c.outcome.is_(None), ~was_withdrawn))
-        query = query.where(batches.c.state == str(Lifecycle.PLANNED)) if to_be_sent else query
+        query = query.where(batches.c.state == Lifecycle.PLANNED) if to_be_sent else query
         attempted: set[bytes] = set()
         with self.reading() as connection:
             for chunk in chunks(list(fingerprints)):
                 attempted |= set(connection.execute(query.where(attempts.c.fingerprint.in_(chunk))).scalars())
         return frozenset(attempted)
-
-
-def _known_request(*row: object) -> KnownRequest:
-    request = KnownRequest(*row)  # type: ignore[arg-type]
-    return request._replace(state=AnswerState(request.state))
-
-
-def _answer_location(*row: object) -> AnswerLocation:
-    location = AnswerLocation(*row)  # type: ignore[arg-type]
-    return location._replace(state=AnswerState(location.state))
-
-
-def _request_count(
-    job_id: str, state: str, outcome: str | None, error_class: str | None, batch: str | None, uploaded: bool, count: int
-) -> RequestCount:
-    end = None if outcome is None else (RequestOutcome(outcome), ErrorClass(str(error_class)))
-    return RequestCount(
-        job_id, AnswerState(state), end, None if batch is None else Lifecycle(batch), bool(uploaded), count
-    )

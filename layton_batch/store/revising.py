@@ -13,7 +13,6 @@ from sqlalchemy import select, update
 
 from layton_batch.records import Job
 from layton_batch.store import schema
-from layton_batch.store.rows import spec_json
 from layton_batch.store.run_store import CHANGED, RunStore
 from layton_batch.store.transactions import Writing
 
@@ -55,7 +54,7 @@ def _enter_jobs(writing: Writing, revision: Revision) -> int:
     for seq, job in enumerate(revision.jobs):
         values: dict[str, object] = {
             "seq": seq,
-            "spec": spec_json(job.spec),
+            "spec": job.spec,
             "depends_on": job.depends_on,
             "identity": job.identity,
             "retired": False,
@@ -65,7 +64,7 @@ def _enter_jobs(writing: Writing, revision: Revision) -> int:
                 values |= {"planned": False, "graded": False}
             writing.connection.execute(update(table).where(mine, table.c.job_id == job.id).values(**values))
         else:
-            fixed = {"run_id": writing.run_id, "job_id": job.id, "role": str(job.role), "provider": job.spec.provider}
+            fixed = {"run_id": writing.run_id, "job_id": job.id, "role": job.role, "provider": job.spec.provider}
             begun = {"planned": False, "graded": False, "news": 0, "graded_news": 0}
             writing.connection.execute(table.insert().values(**fixed, **values, **begun))
     for job_id in revision.retired:

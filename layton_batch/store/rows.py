@@ -6,14 +6,9 @@ from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any, Protocol
 
-import orjson
-
-from layton_batch.records import Batch, BatchFacts, Event, Job, ModelSpec, Reasoning
-from layton_batch.states import BatchOutcome, ErrorClass, JobState, Lifecycle, Role
-
-FLAGS = tuple(field.name for field in fields(BatchFacts) if isinstance(field.default, bool))
-COUNTERS = tuple(field.name for field in fields(BatchFacts) if field.name not in FLAGS)
-"""Columns of a batch for what is in its ``BatchFacts``."""
+from layton_batch.records import Batch, Event, Job
+from layton_batch.states import JobState, Lifecycle
+from layton_batch.store import schema
 
 ZERO = Decimal(0)
 
@@ -80,31 +75,6 @@ def event_from(row: Row) -> Event:
 # ---- jobs ----------------------------------------------------------------------------------------------------------
 
 
-def spec_json(spec: ModelSpec) -> str:
-    """A model spec as canonical JSON."""
-    content = {
-        "name": spec.name,
-        "provider": spec.provider,
-        "model": spec.model,
-        "family": spec.family,
-        "max_output_tokens": spec.max_output_tokens,
-        "reasoning": {"effort": spec.reasoning.effort, "budget_tokens": spec.reasoning.budget_tokens},
-        "params": dict(spec.params),
-    }
-    if spec.sample != 1:
-        content["sample"] = spec.sample
-    if spec.hints is not None:
-        content["hints"] = spec.hints
-    return orjson.dumps(content, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def spec_from_json(text: str) -> ModelSpec:
-    """The inverse of :func:`spec_json`."""
-    content = orjson.loads(text)
-    reasoning = Reasoning(**content.pop("reasoning"))
-    return ModelSpec(**content, reasoning=reasoning)
-
-
 def job_columns(state: JobState) -> dict[str, bool]:
     """Return the columns of a job in this state."""
     return {"planned": state is not JobState.NEW, "graded": state is JobState.GRADED}
@@ -113,8 +83,8 @@ def job_columns(state: JobState) -> dict[str, bool]:
 def job_from(row: Row) -> Job:
     return Job(
         id=row["job_id"],
-        role=Role(row["role"]),
-        spec=spec_from_json(row["spec"]),
+        role=row["role"],
+        spec=row["spec"],
         depends_on=row["depends_on"],
         planned=row["planned"],
         graded=row["graded"],
@@ -127,46 +97,19 @@ def job_from(row: Row) -> Job:
 
 # ---- batches -------------------------------------------------------------------------------------------------------
 
-_FIXED = (
-    "job_id", "shard_id", "provider", "model", "attempt", "tag", "requests", "path", "sha256", "size_bytes",
-    "parent_id", "cause", "reask",
-)  # fmt: skip
-"""Columns of what names a batch: no decision changes them."""
-_PLAIN = (
-    "input_ref", "account", "organisation", "provider_id", "provider_status", "results_ref", "errors_ref", "reason",
-    "due_at", "submitting_at", "submitted_at", "read_at", "ended_at", "deadline_at", "needs_person", "failures",
-    "failed_status", "expected_usd", "spent_usd", "unknown_usd", "creates_usd", "stated_usd", "stated_input_tokens",
-    "stated_output_tokens", "unclear_since", "listed_at",
-)  # fmt: skip
-_ENUMS = ("state", "outcome", "error_class")
-_FACTS = (*COUNTERS, *FLAGS)
+_KEPT = [field.name for field in fields(Batch) if field.name in schema.batches.c]
+"""Fields of a batch that are columns of the same name: all but its id and content."""
 
 
 def batch_from(row: Row) -> Batch:
-    return Batch(
-        id=row["batch_id"],
-        state=Lifecycle(row["state"]),
-        outcome=BatchOutcome(row["outcome"]) if row["outcome"] else None,
-        error_class=ErrorClass(row["error_class"]) if row["error_class"] else ErrorClass.NONE,
-        max_cost=row["max_cost"],
-        facts=BatchFacts(**{name: row[name] for name in _FACTS}),
-        **{name: row[name] for name in (*_FIXED, *_PLAIN)},
-    )
+    return Batch(id=row["batch_id"], **{name: row[name] for name in _KEPT})
 
 
 def batch_values(batch: Batch) -> dict[str, Any]:
     """Column values of a batch about to be inserted."""
-    values: dict[str, Any] = {name: getattr(batch, name) for name in _FIXED}
-    return values | {"batch_id": batch.id, "max_cost": batch.max_cost} | _changeable(batch)
+    return {"batch_id": batch.id} | {name: getattr(batch, name) for name in _KEPT}
 
 
 def changed(before: Batch, after: Batch) -> dict[str, Any]:
     """Column values in which the batch after a decision differs from the one before."""
-    old = _changeable(before)
-    return {name: value for name, value in _changeable(after).items() if value != old[name]}
-
-
-def _changeable(batch: Batch) -> dict[str, Any]:
-    values: dict[str, Any] = {name: getattr(batch, name) for name in _PLAIN}
-    values |= {name: None if getattr(batch, name) is None else str(getattr(batch, name)) for name in _ENUMS}
-    return values | {name: getattr(batch.facts, name) for name in _FACTS}
+    return {name: getattr(after, name) for name in _KEPT if getattr(after, name) != getattr(before, name)}

@@ -31,7 +31,6 @@ from layton_batch.store.rows import (
     job_columns,
     job_from,
     run_from,
-    spec_json,
 )  # fmt: skip
 from layton_batch.store.standing import ProviderLoad, read_load, read_money, visible
 from layton_batch.store.transactions import Writing
@@ -116,7 +115,7 @@ class RunStore(Requests):
         """Have collected batches wait for a person no more, who has said what becomes of the rest of their requests.
         Return how many batches waited."""
         table = schema.batches
-        collected = and_(table.c.run_id == self.run_id, table.c.state == str(Lifecycle.COLLECTED), table.c.needs_person)
+        collected = and_(table.c.run_id == self.run_id, table.c.state == Lifecycle.COLLECTED, table.c.needs_person)
         waits = update(table).where(collected).values(needs_person=False, reason=None)
         return int(writing.connection.execute(waits).rowcount)
 
@@ -151,9 +150,9 @@ class RunStore(Requests):
                 "run_id": self.run_id,
                 "job_id": job.id,
                 "seq": seq,
-                "role": str(job.role),
+                "role": job.role,
                 "provider": job.spec.provider,
-                "spec": spec_json(job.spec),
+                "spec": job.spec,
                 "depends_on": job.depends_on,
                 "planned": job.planned,
                 "graded": job.graded,
@@ -299,7 +298,7 @@ class RunStore(Requests):
         """Return the batches in order of entry, of these states or all, of this provider or all."""
         columns = schema.batches.c
         where = [columns.provider == provider] if provider is not None else []
-        where += [columns.state.in_(sorted(map(str, states)))] if states is not None else []
+        where += [columns.state.in_(sorted(states))] if states is not None else []
         return self._read_batches(visible(self.run_id), *where)
 
     def _read_batches(self, *where: ColumnElement[bool]) -> list[Batch]:
@@ -314,7 +313,7 @@ class RunStore(Requests):
 
     def planned_of_retired(self) -> list[Batch]:
         """The planned batches of jobs that the manifest does not have any more: they are neither shown nor sent."""
-        planned = schema.batches.c.state == str(Lifecycle.PLANNED)
+        planned = schema.batches.c.state == Lifecycle.PLANNED
         return self._read_batches(planned, ~visible(self.run_id))
 
     def batch(self, batch_id: str) -> Batch:
@@ -339,7 +338,7 @@ class RunStore(Requests):
         changes = changed(batch, after)
         if not changes and not decision.events:
             return after
-        paying = changes.get("state") == str(Lifecycle.SUBMITTING)
+        paying = changes.get("state") == Lifecycle.SUBMITTING
         with writing_intent(self.intents if paying else None, batch.id) as mark, self.writing() as writing:
             cancelled = select(schema.runs.c.cancelled).where(schema.runs.c.run_id == self.run_id)
             if paying and writing.connection.scalar(cancelled):
@@ -394,8 +393,8 @@ class RunStore(Requests):
     def _change(self, writing: Writing, batch: Batch, changes: Mapping[str, object]) -> None:
         """Change a batch's columns. Raises StaleStateError where it is in another state than it was read in."""
         values = {name: _fit(writing, name, value) for name, value in changes.items()}
-        this = {"this_run": self.run_id, "this_batch": batch.id, "this_state": str(batch.state)}
-        changed_rows = writing.connection.execute(_CHANGE_BATCH, {"state": str(batch.state), **values, **this}).rowcount
+        this = {"this_run": self.run_id, "this_batch": batch.id, "this_state": batch.state}
+        changed_rows = writing.connection.execute(_CHANGE_BATCH, {"state": batch.state, **values, **this}).rowcount
         if changed_rows != 1:
             raise StaleStateError(f"batch {batch.id} of run {self.run_id} is no longer {batch.state}; call again")
         if provider_id := values.get("provider_id"):
@@ -473,9 +472,9 @@ class RunStore(Requests):
         jobs whose ended batches are left as they are.
         """
         table = schema.batches.c
-        is_left = and_(table.state == str(Lifecycle.ENDED), table.job_id.in_(sorted(uncollected)))
+        is_left = and_(table.state == Lifecycle.ENDED, table.job_id.in_(sorted(uncollected)))
         query = select(table.state, table.due_at).where(
-            table.run_id == self.run_id, table.state.in_(sorted(map(str, states))), visible(self.run_id), ~is_left
+            table.run_id == self.run_id, table.state.in_(sorted(states)), visible(self.run_id), ~is_left
         )
         with self.reading() as connection:
             moments = [_moment(row, at, pacing) for row in connection.execute(query).mappings()]
@@ -489,7 +488,7 @@ class RunStore(Requests):
     def wake(self, at: float) -> None:
         """Let every open batch that waits for a person be due at once."""
         table = schema.batches
-        asleep = and_(table.c.run_id == self.run_id, table.c.state.in_(map(str, OPEN)), table.c.due_at > at)
+        asleep = and_(table.c.run_id == self.run_id, table.c.state.in_(OPEN), table.c.due_at > at)
         with self.writing() as writing:
             writing.connection.execute(update(table).where(asleep, table.c.needs_person).values(due_at=at))
 
@@ -537,4 +536,4 @@ def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest
 
 def _moment(row: RowMapping, at: float, pacing: Pacing) -> float:
     due = min(row["due_at"], at) if is_due(row["due_at"], at) else float(row["due_at"])
-    return max(due, at + pacing.held) if row["state"] == str(Lifecycle.PLANNED) else due
+    return max(due, at + pacing.held) if row["state"] == Lifecycle.PLANNED else due

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from decimal import Decimal
-from typing import Any
+from enum import StrEnum
+from typing import Any, get_args, get_type_hints
 
+import orjson
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -23,10 +27,11 @@ from sqlalchemy import (
     text,
 )
 
-from layton_batch.store.rows import COUNTERS, FLAGS
+from layton_batch.records import Batch, ModelSpec, Reasoning, RequestCost
+from layton_batch.states import AnswerState, ErrorClass, RequestOutcome, Role
 
 metadata = MetaData()
-VERSION = 3
+VERSION = 4
 """Version of these tables. It changes with them: a database of another version is refused."""
 
 
@@ -41,6 +46,72 @@ class UsdColumn(TypeDecorator[Decimal]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
         return None if value is None else Decimal(value)
+
+
+class WordColumn(TypeDecorator[StrEnum]):
+    """A word of an enumeration, as text."""
+
+    impl = String(32)
+    cache_ok = True
+
+    def __init__(self, words: Callable[[str], StrEnum]) -> None:
+        super().__init__()
+        self.words = words
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> StrEnum | None:
+        return None if value is None else self.words(value)
+
+
+class SpecColumn(TypeDecorator[ModelSpec]):
+    """A model as canonical JSON, with what differs from one job to another: how it is asked, not how fast."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: ModelSpec | None, dialect: Dialect) -> str | None:
+        if value is None:
+            return None
+        content = {
+            "name": value.name,
+            "provider": value.provider,
+            "model": value.model,
+            "family": value.family,
+            "max_output_tokens": value.max_output_tokens,
+            "reasoning": {"effort": value.reasoning.effort, "budget_tokens": value.reasoning.budget_tokens},
+            "params": dict(value.params),
+        }
+        if value.sample != 1:
+            content["sample"] = value.sample
+        if value.hints is not None:
+            content["hints"] = value.hints
+        return orjson.dumps(content, option=orjson.OPT_SORT_KEYS).decode()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> ModelSpec | None:
+        if value is None:
+            return None
+        content = orjson.loads(value)
+        reasoning = Reasoning(**content.pop("reasoning"))
+        return ModelSpec(**content, reasoning=reasoning)
+
+
+_TYPES: dict[type, Any] = {
+    str: Text, bool: Boolean, int: BigInteger, float: Float, Decimal: UsdColumn,
+}  # fmt: skip
+
+
+def _columns(record: type, *, without: tuple[str, ...]) -> Iterator[Column[Any]]:
+    """Yield a column for each field of a record, ``without`` some. A field is null where its type takes None."""
+    hints = get_type_hints(record)
+    for field in fields(record):
+        if field.name in without:
+            continue
+        kinds = get_args(hints[field.name]) or (hints[field.name],)
+        kind = kinds[0]
+        column_type = WordColumn(kind) if issubclass(kind, StrEnum) else _TYPES[kind]
+        yield Column(field.name, column_type, nullable=type(None) in kinds)
 
 
 schema_version = Table("schema_version", metadata, Column("version", Integer, nullable=False))
@@ -70,9 +141,9 @@ jobs = Table(
     Column("run_id", String(128), nullable=False),
     Column("job_id", String(256), nullable=False),
     Column("seq", Integer, nullable=False),
-    Column("role", String(16), nullable=False),
+    Column("role", WordColumn(Role), nullable=False),
     Column("provider", String(64), nullable=False),
-    Column("spec", Text, nullable=False),
+    Column("spec", SpecColumn, nullable=False),
     Column("depends_on", String(256)),
     Column("planned", Boolean, nullable=False, default=False),
     Column("graded", Boolean, nullable=False, default=False),
@@ -103,7 +174,7 @@ answers = Table(
     "answers",  # what is bought, once in the whole database
     metadata,
     Column("fingerprint", LargeBinary(32), primary_key=True),
-    Column("state", String(16), nullable=False),  # see states.AnswerState
+    Column("state", WordColumn(AnswerState), nullable=False),
     Column("batch", Integer),  # the one that has it, asks for it, or asked last for it or for the answer before it
     Index("wanted_answers", "state", sqlite_where=text("state = 'wanted'"), postgresql_where=text("state = 'wanted'")),
 )
@@ -117,20 +188,10 @@ attempts = Table(
     Column("custom_id", String(64), nullable=False),
     Column("max_cost", UsdColumn),  # upper bound in USD; NULL: not known
     Column("is_open", Boolean, nullable=False, default=False),  # it may be billed, and has not come to its end
-    Column("outcome", String(16)),
-    Column("error_class", String(32)),
-    Column("input_tokens", Integer),  # of an answer, and what it cost
-    Column("cached_input_tokens", Integer),
-    Column("output_tokens", Integer),
-    Column("reasoning_tokens", Integer),
-    Column("cache_write_tokens", Integer),
-    Column("hour_write_tokens", Integer),
-    Column("cost_usd", UsdColumn),
-    Column("unbatched_usd", UsdColumn),
-    Column("price_source", Text),
-    Column("price_date", String(10)),
+    Column("outcome", WordColumn(RequestOutcome)),
+    Column("error_class", WordColumn(ErrorClass)),
     Column("is_cut", Boolean, nullable=False, default=False),  # the answer ended at its output limit
-    Column("unknown_cost", String(32)),  # why nobody can tell what it cost; NULL: known, or nothing was billed
+    *_columns(RequestCost, without=("custom_id",)),
     Index(
         "one_open_attempt", "fingerprint", unique=True, sqlite_where=text("is_open"), postgresql_where=text("is_open")
     ),
@@ -143,51 +204,7 @@ batches = Table(
     Column("run_id", String(128), nullable=False),
     Column("batch_id", String(256), nullable=False),
     Column("seq", Integer, nullable=False),
-    Column("job_id", String(256), nullable=False),
-    Column("shard_id", String(64), nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("provider", String(64), nullable=False),
-    Column("model", String(256), nullable=False),
-    Column("state", String(16), nullable=False),
-    Column("outcome", String(16)),
-    Column("tag", String(128), nullable=False),
-    Column("requests", Integer, nullable=False),
-    Column("path", Text, nullable=False),
-    Column("sha256", String(64), nullable=False),
-    Column("size_bytes", BigInteger, nullable=False),
-    Column("max_cost", UsdColumn),
-    Column("expected_usd", UsdColumn),
-    Column("spent_usd", UsdColumn, nullable=False, default=Decimal(0)),
-    Column("unknown_usd", UsdColumn, nullable=False, default=Decimal(0)),
-    Column("creates_usd", UsdColumn, nullable=False, default=Decimal(0)),
-    Column("input_ref", Text),
-    Column("account", String(32)),  # digest of the key and address that the create was intended for; never the key
-    Column("organisation", String(32)),  # digest of the one that replies named then
-    Column("provider_id", Text),
-    Column("provider_status", Text),
-    Column("results_ref", Text),
-    Column("errors_ref", Text),
-    Column("error_class", String(32)),
-    Column("reason", Text),
-    Column("parent_id", String(256)),
-    Column("cause", Text),
-    Column("reask", Integer, nullable=False, default=0),
-    Column("due_at", Float, nullable=False, default=0.0),
-    Column("submitting_at", Float),
-    Column("unclear_since", Float),  # when the first of its last creates was not answered clearly
-    Column("listed_at", Float),  # when a list was last searched for its given-up creates
-    Column("submitted_at", Float),
-    Column("read_at", Float),
-    Column("ended_at", Float),
-    Column("deadline_at", Float),
-    Column("needs_person", Boolean, nullable=False, default=False),  # what its reason names is to be mended
-    Column("failures", Integer, nullable=False, default=0),
-    Column("failed_status", Integer),
-    Column("stated_usd", UsdColumn),  # by the provider's books
-    Column("stated_input_tokens", BigInteger),
-    Column("stated_output_tokens", BigInteger),
-    *(Column(name, Integer, nullable=False, default=0) for name in COUNTERS),
-    *(Column(name, Boolean, nullable=False, default=False) for name in FLAGS),
+    *_columns(Batch, without=("id", "content")),
     UniqueConstraint("run_id", "batch_id", name="one_batch"),
     Index("batches_by_state", "run_id", "state"),
     Index("batches_by_job", "run_id", "job_id"),

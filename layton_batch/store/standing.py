@@ -60,20 +60,20 @@ def visible(run_id: str) -> ColumnElement[bool]:
     """Batches that count: all but what is planned for a retired job."""
     jobs, batches = schema.jobs, schema.batches
     retired = select(jobs.c.job_id).where(jobs.c.run_id == run_id, jobs.c.retired)
-    return or_(batches.c.state != str(Lifecycle.PLANNED), batches.c.job_id.not_in(retired))
+    return or_(batches.c.state != Lifecycle.PLANNED, batches.c.job_id.not_in(retired))
 
 
 def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
     """Read the open work at a provider, its creates within the last hour, and those since its last clear one."""
     table = schema.batches.c
     here = table.provider == provider
-    sent = table.state.in_(sorted(str(state) for state in (*AT_PROVIDER, Lifecycle.SUBMITTING)))
+    sent = table.state.in_((*AT_PROVIDER, Lifecycle.SUBMITTING))
     alive = or_(table.deadline_at.is_(None), table.deadline_at > at)  # what is past its deadline runs nowhere any more
     work = select(table.model, func.count(), func.sum(table.size_bytes)).where(here, sent, alive).group_by(table.model)
     hour = table.submitting_at.between(at - HOUR, at + HOUR)
     recent = select(func.count(), func.min(table.submitting_at)).where(here, hour)
     accepted = select(func.coalesce(func.max(table.submitted_at), 0.0)).where(here).scalar_subquery()
-    states = table.state.in_(sorted(map(str, (Lifecycle.PLANNED, Lifecycle.SUBMITTING, Lifecycle.LOST))))
+    states = table.state.in_((Lifecycle.PLANNED, Lifecycle.SUBMITTING, Lifecycle.LOST))
     unclear = select(
         table.state, table.given_up_creates, table.submitting_at, table.unclear_since, table.failed_status,
         accepted.label("accepted"),
@@ -96,7 +96,7 @@ def _unclear_creates(rows: Sequence[Any]) -> UnclearCreates | None:
         return None
     last = max(rows, key=lambda row: row.submitting_at)
     return UnclearCreates(
-        number=sum(row.given_up_creates + (row.state != str(Lifecycle.PLANNED)) for row in rows),
+        number=sum(row.given_up_creates + (row.state != Lifecycle.PLANNED) for row in rows),
         since=max(min(row.unclear_since for row in rows), last.accepted),
         last=last.submitting_at,
         status=last.failed_status,
@@ -112,5 +112,5 @@ def read_money(connection: Connection, run_id: str) -> RunMoney:
         select(*columns).where(table.run_id == run_id)
     ):
         spent, unknown = spent + cost, unknown + of_requests + of_creates
-        reserved += reserve(Lifecycle(state), bound)
+        reserved += reserve(state, bound)
     return RunMoney(spent, reserved, unknown)

@@ -20,7 +20,7 @@ from layton_batch.errors import (
     ProviderReplyError,
     UnknownStatusError,
 )
-from layton_batch.records import Account, Batch, BatchFacts, Collect, End, Snapshot, Wait
+from layton_batch.records import Account, Batch, Collect, End, Snapshot, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from tests.support.batch_states import (
     AT,
@@ -80,7 +80,7 @@ def test_a_cancel_that_nobody_here_asked_for_is_a_persons(
         provider_status="stops", read_at=NOW,
     )  # fmt: skip
     end = machine.after_snapshot(before, snapshot(ENDED, "cancelled", outcome=outcome), AT).after
-    assert end.facts.stopped_elsewhere is stopped_elsewhere
+    assert end.stopped_elsewhere is stopped_elsewhere
     for last, needs_person in ((CANCELLED, stopped_elsewhere), (ANSWERED, False)):
         ends = {"a": ANSWERED, "b": last, "c": ANSWERED}
         assert machine.collected(Collect(end), None, NOW, ends=ends).after.needs_person is needs_person
@@ -130,11 +130,11 @@ def test_an_ended_batch_says_how_it_ended(
     reply = snapshot(
         ENDED, "done", outcome=outcome, message=said, error_class=by_code, results_ref="out", errors_ref="err"
     )
-    before = replace(PAST, failures=2, due_at=0.0, facts=BatchFacts(short_downloads=2))
+    before = replace(PAST, failures=2, due_at=0.0, short_downloads=2)
     more = {"error_class": error_class} if error_class is not ErrorClass.NONE else {}
     claim(
         before, machine.after_snapshot(before, reply, AT), "ended", state=ENDED, outcome=outcome, results_ref="out",
-        errors_ref="err", ended_at=NOW, read_at=NOW, due_at=NOW, failures=0, provider_status="done", facts=BatchFacts(),
+        errors_ref="err", ended_at=NOW, read_at=NOW, due_at=NOW, failures=0, provider_status="done", short_downloads=0,
         **more,
     )  # fmt: skip
 
@@ -194,12 +194,12 @@ def test_what_is_all_there_is_filed_also_where_a_call_failed() -> None:
 
 @pytest.mark.parametrize(("shortfall", "downloads"), [(ANSWERS, DOWNLOADS), (ROWS, 7)])
 def test_a_short_download_is_repeated_while_that_may_help(shortfall: Shortfall, downloads: int) -> None:
-    before, at = ended(failures=3, facts=BatchFacts(short_downloads=5)), replace(AT, now=NOW - DAY)
+    before, at = ended(failures=3, short_downloads=5), replace(AT, now=NOW - DAY)
     again = machine.after_download(before, DownloadResult(shortfall, grew=True), at)
     for number in range(1, downloads):
         assert isinstance(again, Wait)
         assert told(again) == ["download_short"]
-        assert (again.after.facts.short_downloads, again.after.failures) == (number, number + 3)
+        assert (again.after.short_downloads, again.after.failures) == (number, number + 3)
         assert again.after.due_at == at.now + PACING.backoff(number + 2)
         again = machine.after_download(again.after, DownloadResult(shortfall), at)
     assert isinstance(again, Collect)
@@ -216,7 +216,7 @@ def test_results_without_a_row_are_downloaded_again_as_long_as_there_may_be_some
         (patience + 1000.0, DOWNLOADS - 1, Collect),
         (patience + 1000.0, DOWNLOADS - 2, Wait),  # a day in which nobody could ask is no day of downloads
     ):
-        before = ended(ended_at=NOW - since, failures=50, facts=BatchFacts(short_downloads=short))
+        before = ended(ended_at=NOW - since, failures=50, short_downloads=short)
         decision = machine.after_download(before, DownloadResult(shortfall), AT)
         assert type(decision) is kind
         assert isinstance(decision, Wait) or decision.lacking == shortfall.reason
@@ -359,22 +359,22 @@ def test_a_lost_batch_that_a_person_found_is_in_flight_since_its_create(
 
 
 MADE = {"provider_id": "b-1", "provider_status": "validating", "submitted_at": NOW, "deadline_at": NOW + DAY}
-FACTS = BatchFacts(1, 2, given_up_creates=2)
+COUNTS = {"absent_looks": 1, "short_downloads": 2, "given_up_creates": 2}
 
 
 @pytest.mark.parametrize("made", [{}, MADE])
 def test_a_lost_batch_that_is_sent_again_begins_anew_and_keeps_what_it_may_have_cost(made: dict[str, object]) -> None:
-    before = planned(**GONE_BY, **made, input_ref="file-1", submitting_at=NOW - DAY, unclear_since=1.0, facts=FACTS)
+    before = planned(**GONE_BY, **made, input_ref="file-1", submitting_at=NOW - DAY, unclear_since=1.0, **COUNTS)
     decision = machine.sent_again(before, COST, NOW)
-    facts = replace(FACTS, given_up_creates=3, extra_batches=int(bool(made)))
-    assert decision.after == planned(facts=facts, creates_usd=COST)
+    counts = {**COUNTS, "given_up_creates": 3, "extra_batches": int(bool(made))}
+    assert decision.after == planned(**counts, creates_usd=COST)
     assert told(decision) == ["resubmit"]
 
 
 def test_a_lost_batch_that_was_never_made_is_planned_again_and_none_of_its_creates_cost_anything() -> None:
-    before = planned(**GONE_BY, input_ref="file-1", submitting_at=NOW - DAY, facts=FACTS, creates_usd=2 * COST)
+    before = planned(**GONE_BY, input_ref="file-1", submitting_at=NOW - DAY, **COUNTS, creates_usd=2 * COST)
     decision = machine.never_made(before, NOW, bound=COST)
-    assert decision.after == planned(facts=replace(FACTS, closed_creates=2))
+    assert decision.after == planned(**COUNTS, closed_creates=2)
     assert told(decision) == ["never_made", "create_closed"]
 
 

@@ -19,7 +19,7 @@ from layton_batch.errors import (
     ProviderReplyError,
     TransientProviderError,
 )
-from layton_batch.records import Account, Batch, BatchFacts, MatchingBatch, Move, Wait
+from layton_batch.records import Account, Batch, MatchingBatch, Move, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store.standing import ProviderLoad, UnclearCreates
 from tests.support.batch_states import (
@@ -124,11 +124,11 @@ def test_a_withdrawn_batch_is_over_before_it_was_sent(plan_again: bool) -> None:
 
 
 def test_an_intent_sets_money_aside_and_counts_looks_anew() -> None:
-    before = planned(needs_person=True, reason="old", failures=2, facts=BatchFacts(3, given_up_creates=1))
+    before = planned(needs_person=True, reason="old", failures=2, absent_looks=3, given_up_creates=1)
     claim(
         before, machine.before_create(before, "file-1", replace(AT, account=Account("key", "acme"))), "submitting",
         state=SUBMITTING, input_ref="file-1", submitting_at=NOW, reason=None, needs_person=False, account="key",
-        organisation="acme", facts=BatchFacts(given_up_creates=1),
+        organisation="acme", absent_looks=0,
     )  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def outage(number: int, last: float) -> ProviderLoad:
 def test_after_unclear_creates_a_provider_gets_one_create_at_a_time_with_growing_pauses(
     load: ProviderLoad, given_up: int, due: float | None
 ) -> None:
-    before = planned(facts=BatchFacts(given_up_creates=given_up), submitting_at=NOW - 2000.0)
+    before = planned(given_up_creates=given_up, submitting_at=NOW - 2000.0)
     wait = outage_wait(before, load, NOW, PACING)
     assert (wait and wait.until) == (None if due is None else NOW + due)
     rest = outage_wait(before, load.plus(before, NOW), NOW, PACING)
@@ -170,11 +170,11 @@ def test_after_unclear_creates_a_provider_gets_one_create_at_a_time_with_growing
 
 @pytest.mark.parametrize(("age", "is_fresh"), [(0.0, True), (60.0, True), (-60.0, True), (61.0, False), (-61.0, False)])
 def test_an_intent_too_old_or_of_another_time_is_looked_for(age: float, is_fresh: bool) -> None:
-    before = submitting(submitting_at=NOW - age, facts=BatchFacts(2))
+    before = submitting(submitting_at=NOW - age, absent_looks=2)
     decision = machine.before_call(before, AT)
     assert (decision is None) is is_fresh
     if decision is not None:
-        claim(before, decision, "create_unclear", facts=BatchFacts())
+        claim(before, decision, "create_unclear", absent_looks=0)
 
 
 def test_a_reply_with_an_id_puts_the_batch_in_flight() -> None:
@@ -227,8 +227,8 @@ def test_the_accounts_trouble_ends_no_batch_and_a_person_is_told_in_the_end(
 
 @pytest.mark.parametrize("reply", [AmbiguousCallError("timeout"), ProviderReplyError("no id"), ProviderError("odd")])
 def test_a_create_without_a_clear_answer_is_looked_for_and_keeps_its_money(reply: ProviderError) -> None:
-    before = submitting(failures=3, facts=BatchFacts(2))
-    changes = {"failures": 0, "due_at": NOW + PACING.looks[0], "facts": BatchFacts()}
+    before = submitting(failures=3, absent_looks=2)
+    changes = {"failures": 0, "due_at": NOW + PACING.looks[0], "absent_looks": 0}
     claim(before, machine.after_create(before, reply, AT), "create_unclear", **changes, unclear_since=NOW)
     earlier = replace(before, unclear_since=NOW - DAY)
     claim(earlier, machine.after_create(earlier, reply, AT), "create_unclear", **changes)
@@ -252,7 +252,7 @@ MADE = {"account": "key", "organisation": "acme"}
 def test_under_another_account_a_person_decides_and_nothing_is_sent(
     account: Account, found: Sequence[MatchingBatch] | ProviderError
 ) -> None:
-    before = submitting(**MADE, facts=BatchFacts(LOOKS))
+    before = submitting(**MADE, absent_looks=LOOKS)
     claim(before, look(before, found, replace(AT, account=account)), "lost", state=LOST)
 
 
@@ -265,20 +265,19 @@ def test_the_same_account_or_an_unknown_one_is_no_other(account: Account) -> Non
 @pytest.mark.parametrize("looks", range(LOOKS))
 @pytest.mark.parametrize("at", [AT, UNLISTED])
 def test_a_list_without_the_batch_is_looked_at_again(looks: int, at: DecisionLimits) -> None:
-    before = submitting(failures=3, facts=BatchFacts(looks))
+    before = submitting(failures=3, absent_looks=looks)
     due = NOW + PACING.looks[looks]
-    claim(before, look(before, [], at), "looking", due_at=due, failures=0, facts=BatchFacts(looks + 1))
+    claim(before, look(before, [], at), "looking", due_at=due, failures=0, absent_looks=looks + 1)
 
 
 @pytest.mark.parametrize("earlier", range(MOST_REPEATS + 1))
 def test_a_batch_that_no_list_ever_showed_goes_again_five_times_whichever_batch_made_the_creates(earlier: int) -> None:
     """What its create may have cost is unknown cost; of a lost batch it stays set aside."""
-    before = submitting(facts=BatchFacts(LOOKS, given_up_creates=1), creates_usd=COST)
+    before = submitting(absent_looks=LOOKS, given_up_creates=1, creates_usd=COST)
     if earlier == MOST_REPEATS:
         claim(before, look(before, [], given_up=earlier), "lost", state=LOST)
         return
-    facts = BatchFacts(LOOKS, given_up_creates=2)
-    changes = {"state": PLANNED, "facts": facts, "creates_usd": 2 * COST}
+    changes = {"state": PLANNED, "given_up_creates": 2, "creates_usd": 2 * COST}
     claim(before, look(before, [], given_up=earlier), "not_in_list", **changes)
     claim(before, look(before, [], UNLISTED), "lost", state=LOST)  # a list that may be incomplete proves nothing
 
@@ -309,7 +308,7 @@ def test_looks_that_tell_nothing_go_on_until_nothing_can_be_told(
         is_error = isinstance(found, ProviderError)
         pause = PACING.backoff(failures) if is_error else PACING.looks[min(failures, LOOKS - 1)]
         count = failures + 1 if is_error else min(failures + 1, LOOKS)
-        assert (after.failures, after.due_at, after.facts) == (count, NOW + pause, before.facts)
+        assert (after.failures, after.due_at, after.absent_looks) == (count, NOW + pause, before.absent_looks)
 
 
 def test_a_list_that_fails_once_after_a_day_of_looks_makes_no_batch_lost() -> None:
@@ -322,8 +321,7 @@ def test_a_list_that_fails_once_after_a_day_of_looks_makes_no_batch_lost() -> No
 
 # ---- what given-up creates cost, by a later list ---------------------------------------------------------------------
 
-GIVEN_UP, CLOSED = BatchFacts(given_up_creates=2), BatchFacts(given_up_creates=2, closed_creates=2)
-LATER = {"facts": GIVEN_UP, "submitting_at": NOW - HOUR, "creates_usd": 2 * COST}
+LATER = {"given_up_creates": 2, "submitting_at": NOW - HOUR, "creates_usd": 2 * COST}
 
 
 @pytest.mark.parametrize(
@@ -334,10 +332,10 @@ LATER = {"facts": GIVEN_UP, "submitting_at": NOW - HOUR, "creates_usd": 2 * COST
         ({"listed_at": NOW - 60.0}, 2 * HOUR, False),
         ({"listed_at": NOW - HOUR}, 2 * HOUR, True),
         ({"listed_at": NOW + 60.0}, 2 * HOUR, True),  # our clock was put back
-        ({"facts": CLOSED}, DAY - 1, False),
-        ({"facts": CLOSED}, DAY, True),
+        ({"closed_creates": 2}, DAY - 1, False),
+        ({"closed_creates": 2}, DAY, True),
         ({}, 29 * DAY, False),
-        ({"facts": BatchFacts()}, DAY, False),
+        ({"given_up_creates": 0}, DAY, False),
         ({"state": SUBMITTING}, DAY, False),
         ({"account": "another"}, DAY, False),
     ],
@@ -345,13 +343,13 @@ LATER = {"facts": GIVEN_UP, "submitting_at": NOW - HOUR, "creates_usd": 2 * COST
 def test_a_list_is_searched_for_given_up_creates_after_an_hour_and_then_once_a_day(
     changes: dict[str, object], sent: float, *, is_due: bool
 ) -> None:
-    batch = flying(**{"facts": GIVEN_UP, "submitting_at": NOW - sent, **changes})
+    batch = flying(**{"given_up_creates": 2, "submitting_at": NOW - sent, **changes})
     assert machine.is_to_look_later(batch, replace(AT, account=Account("key"))) is is_due
 
 
 @pytest.mark.parametrize("before", [planned(**LATER), flying(**LATER), ended(**LATER)])
 def test_creates_that_a_complete_list_lacks_an_hour_later_cost_nothing(before: Batch) -> None:
-    closed = {"creates_usd": Decimal(0), "facts": CLOSED}
+    closed = {"creates_usd": Decimal(0), "closed_creates": 2}
     claim(before, machine.after_later_look(before, [], AT, bound=COST), "create_closed", listed_at=NOW, **closed)
     claim(before, machine.never_made(before, NOW, bound=COST), "create_closed", **closed)  # a person says the same
 
@@ -377,21 +375,22 @@ def test_a_list_that_proves_nothing_leaves_the_bill_open(
 
 
 @pytest.mark.parametrize(
-    ("facts", "closed", "usd"),
+    ("closed", "extra", "still_closed", "usd"),
     [
-        (GIVEN_UP, 0, 2 * COST),  # the bill is open already
-        (CLOSED, 1, COST),
-        (replace(GIVEN_UP, closed_creates=1, extra_batches=1), 0, 2 * COST),
+        (0, 0, 0, 2 * COST),  # the bill is open already
+        (2, 0, 1, COST),
+        (1, 1, 0, 2 * COST),
     ],
 )
 def test_a_create_that_a_list_shows_after_all_opens_the_bill_again(
-    facts: BatchFacts, closed: int, usd: Decimal
+    closed: int, extra: int, still_closed: int, usd: Decimal
 ) -> None:
-    before = flying(**{**LATER, "facts": facts, "creates_usd": COST * facts.creates_of_unknown_cost})
+    changes = {"closed_creates": closed, "extra_batches": extra, "creates_usd": COST * (2 - closed)}
+    before = flying(**{**LATER, **changes})
     decision = machine.after_later_look(before, [OURS, SHY], AT, bound=COST)
-    after = replace(facts, closed_creates=closed, extra_batches=facts.extra_batches + 1)
-    assert (decision.after.facts, decision.after.creates_usd) == (after, usd)
+    after = replace(before, closed_creates=still_closed, extra_batches=extra + 1, creates_usd=usd, listed_at=NOW)
+    assert decision.after == after
     assert ([kind for kind, _ in decision.events], decision.extra_ids) == (["made_after_all"], ("b-1",))
     later = machine.after_later_look(decision.after, [], AT, bound=COST).after  # one of them is known to have been made
-    assert later.facts.creates_of_unknown_cost == later.facts.extra_batches
-    assert later.creates_usd == COST * later.facts.extra_batches
+    assert later.creates_of_unknown_cost == later.extra_batches
+    assert later.creates_usd == COST * later.extra_batches

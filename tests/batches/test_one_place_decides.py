@@ -15,7 +15,7 @@ MACHINE = Path(machine.__file__)
 DECISIONS = {"Move", "Wait", "Collect"}
 RECORDS = {"batch", "parent", "child", "decision"}
 """Names by which the program calls a batch or a decision."""
-DECIDED = {"state", "facts", "due_at", "entries"}
+DECIDED = {"state", "absent_looks", "due_at", "entries"}
 """What only a batch or a decision has, and only a decision changes."""
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from layton_batch.batches.attempts import MOST_SPLITS, MOST_WAITS, Attempts, AttemptWait
 from layton_batch.batches.machine import REFUSED_CALLS
-from layton_batch.records import Batch, BatchFacts, End
+from layton_batch.records import Batch, End
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from tests.support.batch_states import PACING
 from tests.support.store_rows import batch
@@ -33,7 +33,7 @@ def test_only_requests_without_an_answer_that_were_surely_not_billed_go_into_ano
     unanswered, passing = outcome is not RequestOutcome.SUCCEEDED, error_class in PASSING
     assert bool(Attempts.of(FIRST, [FIRST]).again(ends, 3)) == (unanswered and passing)
     assert bool(Attempts.of(FIRST, [FIRST]).again(ends, 1)) == (unanswered and error_class is ErrorClass.ACCOUNT)
-    stopped = replace(FIRST, facts=BatchFacts(stopped_elsewhere=True))
+    stopped = replace(FIRST, stopped_elsewhere=True)
     assert not Attempts.of(stopped, [stopped]).again(ends, 3)
     refused = replace(FIRST, outcome=BatchOutcome.FAILED, error_class=ErrorClass.TOO_LARGE)
     in_parts = unanswered and (passing or error_class is ErrorClass.TOO_LARGE)

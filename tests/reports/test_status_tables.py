@@ -12,7 +12,7 @@ from rich.console import Console
 
 from layton_batch.cli.progress import TROUBLE_SECONDS, TroubleLines, progress_line, screen
 from layton_batch.columns import OutputForm
-from layton_batch.records import Batch, BatchFacts
+from layton_batch.records import Batch
 from layton_batch.reports.status_tables import (
     duration,
     jobs_table,
@@ -140,8 +140,8 @@ def test_one_reason_of_several_batches_is_one_line_and_creates_of_unknown_cost_a
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     held = [planned(id=name, reason="held back: openai: creates answered with HTTP 503") for name in ("a", "b", "c")]
-    facts = BatchFacts(given_up_creates=3, closed_creates=1, extra_batches=1)
-    paid = ended(id="d", state=Lifecycle.COLLECTED, facts=facts, creates_usd=Decimal("0.5"))
+    counts = {"given_up_creates": 3, "closed_creates": 1, "extra_batches": 1}
+    paid = ended(id="d", state=Lifecycle.COLLECTED, **counts, creates_usd=Decimal("0.5"))
     print_status(status([*held, paid]), NOW)
     said = " ".join(capsys.readouterr().out.split())
     assert "planned a and 2 more: held back: openai: creates answered with HTTP 503" in said

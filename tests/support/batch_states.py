@@ -25,8 +25,9 @@ COST = Decimal("0.50")
 CHANGEABLE = {
     "state", "outcome", "error_class", "input_ref", "account", "organisation", "provider_id", "provider_status",
     "results_ref", "errors_ref", "reason", "due_at", "submitting_at", "submitted_at", "read_at", "ended_at",
-    "deadline_at", "needs_person", "failures", "failed_status", "facts", "spent_usd", "unknown_usd",
-    "creates_usd", "unclear_since", "listed_at",
+    "deadline_at", "needs_person", "failures", "failed_status", "absent_looks", "short_downloads", "given_up_creates",
+    "closed_creates", "extra_batches", "stopped_elsewhere", "spent_usd", "unknown_usd", "creates_usd", "unclear_since",
+    "listed_at",
 }  # fmt: skip
 
 
