@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, ClassVar
 
 import polars as pl
 import typer
 
-from layton_batch.commands.parameters import CommandLineForm, Metric, Runs, Sources, ThisSet
+from layton_batch.commands.parameters import CommandLineForm, Metric, Runs, Sources, ThisSet, names_of
 from layton_batch.commands.sources import read_board_sources
 from layton_batch.errors import ManifestError
 from layton_batch.grading.board_sources import BoardOptions
+from layton_batch.interchange.score_table import TableColumns
 from layton_batch.reports.document import Document
 from layton_batch.reports.statistics import (
     comparison_json,
@@ -95,6 +96,7 @@ def compare(
     this_set: ThisSet = False,
     min_score: float = 0.0,
     max_score: float | None = None,
+    column: str | Sequence[str] | None = None,
     runs: Runs = None,
 ) -> ComparisonDocument:
     """Tell which of two models is better, and how surely.
@@ -106,7 +108,8 @@ def compare(
     worse (the whole interval of the difference is at or above minus the margin), 6 worse (all of it is below), 7
     undecided. A jury without labels decides nothing.
     """
-    options = BoardOptions(metric=metric, max_score=max_score, min_score=min_score)
+    columns = TableColumns.of(names_of(column, "column"))
+    options = BoardOptions(metric=metric, max_score=max_score, min_score=min_score, columns=columns)
     evidence, models = read_board_sources(source, options, runs), (first, second)
     comparison = (
         compare_marks(evidence.sheets, models, evidence.rules)

@@ -54,8 +54,10 @@ def export(
     ],
     *,
     organization: Annotated[str, typer.Option("--organization", help="eee: who evaluated.")] = "not stated",
-    dataset: Annotated[str | None, typer.Option("--dataset", help="hf: the benchmark, OWNER/NAME.")] = None,
-    task_id: Annotated[str | None, typer.Option("--task-id", help="hf: the id in the benchmark's eval.yaml.")] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option("--dataset", help="hf: the benchmark, OWNER/NAME, or OWNER/NAME:ID with its id in eval.yaml."),
+    ] = None,
     runs: Runs = None,
 ) -> FilesDocument:
     """Write a run down in the forms that others read. No network, no key.
@@ -76,5 +78,5 @@ def export(
         raise DataError("run: a list was given; give one run")
     (folder,) = run_folders(run, runs, settings)
     with read_run(folder, settings) as opened:
-        line = write_form(opened, to, path, ExportArguments(organization, dataset, task_id))
+        line = write_form(opened, to, path, ExportArguments(organization, dataset))
     return FilesDocument(path, (line,))

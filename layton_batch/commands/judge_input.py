@@ -33,6 +33,7 @@ from layton_batch.interchange.prediction_files import (
     item_rows,
     models,
     read_answers,
+    with_ids,
 )
 from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.checks import manifest_of_tables
@@ -106,6 +107,7 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
     if arguments.panel is not None and not os.path.isfile(user_path(arguments.panel)):
         raise ManifestError(f"judge: --panel {arguments.panel}: no such file")
     file = read_answers(arguments.file, settings)
+    file = with_ids(file) if arguments.items is None else file
     carried = item_rows(file) if arguments.items is None else []
     benchmark = _benchmark(arguments, carried, settings)
     if arguments.items is not None and _is_same(arguments.items, arguments.file, settings):

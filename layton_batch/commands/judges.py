@@ -9,9 +9,10 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from layton_batch.commands.parameters import JurySources, Runs
+from layton_batch.commands.parameters import JurySources, Runs, names_of
 from layton_batch.commands.sources import read_judged_sources
 from layton_batch.grading.board_sources import BoardOptions
+from layton_batch.interchange.score_table import TableColumns
 from layton_batch.reports.document import Document
 from layton_batch.reports.statistics import print_diagnosis, print_sections
 from layton_batch.reports.table import frame_of
@@ -55,6 +56,7 @@ def judges(
     *,
     errors: Annotated[bool, typer.Option("--errors", help="List what the jury gets wrong, item by item.")] = False,
     metric: str | None = None,
+    column: str | Sequence[str] | None = None,
     runs: Runs = None,
 ) -> JudgesDocument:
     """Measure the judges against people.
@@ -62,7 +64,8 @@ def judges(
     Accuracy, agreement beyond chance, leniency by whose answers they judged, and how often people agree with each
     vote. If several people labelled a run's answers, their agreement with each other as well.
     """
-    evidence = read_judged_sources(source, BoardOptions(metric=metric), runs, verdicts=True)
+    options = BoardOptions(metric=metric, columns=TableColumns.of(names_of(column, "column")))
+    evidence = read_judged_sources(source, options, runs, verdicts=True)
     rules = evidence.rules
     diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, rules, evidence.drift)
     people = annotator_agreement(evidence.annotated, rules.metric, rules.level)

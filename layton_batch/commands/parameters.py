@@ -69,6 +69,11 @@ RUNS_OPTION = typer.Option(
 )  # fmt: skip
 Runs = Annotated[str | Path | None, CommandLineForm(str | None), RUNS_OPTION]
 Metric = Annotated[str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")]
+Columns = Annotated[
+    str | Sequence[str] | None,
+    CommandLineForm(list[str] | None),
+    typer.Option("--column", metavar="ROLE=NAME", help="A table's column of item, model, score, judge or human."),
+]
 ThisSet = Annotated[bool, typer.Option("--this-set", help="For exactly these items, not for new items of their kind.")]
 Family = Annotated[
     str | None, typer.Option("--family", help="Maker of the model. Judges of the same family do not judge its answers.")

@@ -27,6 +27,8 @@ UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n?\Z")
 _BLANK = " ,;\t\r\n"
 """Characters of a line without a name of a column, as spreadsheet programs write an empty row."""
+INDEX = "Unnamed: 0"
+"""The name of a first column without one, as pandas writes its index and calls it when it reads the file again."""
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -54,6 +56,7 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
             )
             named = next(reader, [])
             header = [column.strip() for column in without_end(named)]
+            header[:1] = [header[0] or INDEX] if header else []
             check_header(header, f"{name}, line {1 + before}")
             line = reader.line_num + 1 + before
             for cells in reader:

@@ -14,6 +14,7 @@ import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.interchange.judge_files import is_judge_file
+from layton_batch.interchange.score_table import USUAL, TableColumns
 from layton_batch.scoring.annotations import JoinedLabels
 from layton_batch.scoring.board import rank_board, rank_marks
 from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, Entrant, ItemScores, span_of
@@ -49,6 +50,8 @@ class BoardOptions:
     """Files in layton-eval-ppi's form of which only people's labels are taken."""
     min_score: float = 0.0
     """The lowest mark in tables of scores and in the files of other programs."""
+    columns: TableColumns = USUAL
+    """The columns of tables, where they have names of their own."""
 
     def check(self) -> None:
         """Raise ManifestError for options that no board can use."""
@@ -129,14 +132,13 @@ def read_sources(
     """
     options.check()
     metric = options.metric
-    sources = _or_only_run(sources, runs)
+    sources = [file for source in _or_only_run(sources, runs) for file in _files_in(source)]
     judge_files = [source for source in sources if is_judge_file(source)]
     parts = [_of_judge_files(judge_files, settings, metric, verdicts=verdicts)] if judge_files else []
     for source in sources:
         if source in judge_files:
             continue
-        read = _of_votes if is_votes(source) else _of_file if _is_file(source) or _named(source) else _of_run
-        parts.append(read(source, runs, settings, metric, verdicts))
+        parts.append(_of_source(source, runs, settings, replace(options, metric=metric), verdicts=verdicts))
         if not parts[0].files:
             metric = parts[0].rules.metric  # a board has one metric: what is asked for, else the first source's
     if any(part.sheets or part.files for part in parts):
@@ -173,6 +175,24 @@ def read_sources(
     if combined.files:
         _bring_together(combined, options)
     return combined
+
+
+def _of_source(source: str, runs: Path, settings: Settings, options: BoardOptions, *, verdicts: bool) -> Sources:
+    if is_votes(source):
+        return _of_votes(source, options.metric, verdicts=verdicts)
+    if _is_file(source) or _named(source):
+        return _of_file(source, settings, options, verdicts=verdicts)
+    return _of_run(source, runs, settings, options.metric, verdicts=verdicts)
+
+
+def _files_in(source: str) -> Sequence[str]:
+    """Return the files of a folder of other programs' logs; else the source itself."""
+    from layton_batch.interchange.score_forms import files_in
+
+    folder = Path(source)
+    if "://" in source or not folder.is_dir() or (folder / "run.json").exists() or is_votes(source):
+        return [source]
+    return [str(path) for path in files_in(folder)] or [source]
 
 
 def _refuse_jury_options(options: BoardOptions) -> None:
@@ -248,7 +268,8 @@ def _bring_together(combined: Sources, options: BoardOptions) -> None:
     from layton_batch.grading.ranking import of_sheet, shared_sheets
 
     read = marked(combined.files, options.metric, options.max_score)
-    span = span_of(combined.sheets) if combined.sheets else (options.min_score / (options.max_score or 1.0), 1.0)
+    least = options.min_score / (options.max_score or 1.0) or read.least
+    span = span_of(combined.sheets) if combined.sheets else (least, 1.0)
     combined.sampled, notes = shared_sheets([*map(of_sheet, combined.sampled), *read.models], span)
     combined.sheets = mean_sheets(combined.sampled)
     combined.notes += [*read.notes, *notes]
@@ -288,19 +309,22 @@ def _named(source: str) -> bool:
     return bool(name.strip()) and bool(path) and Path(path).is_file()
 
 
-def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.interchange import score_forms
+def _of_file(source: str, settings: Settings, options: BoardOptions, *, verdicts: bool) -> Sources:
+    from layton_batch.interchange import score_forms, score_table
     from layton_batch.scoring.gold_file import read_gold
 
     is_named = not _is_file(source)
     name, path = ("", source) if not is_named else source.split("=", 1)
-    files = None if "://" in path else score_forms.read(Path(path))
+    gold = None if is_named or "://" in path else score_table.read_verdicts(Path(path), options.columns)
+    if gold is not None:
+        return _of_gold(gold, _metric(options.metric, filter(gold.has, METRICS)), verdicts=verdicts)
+    files = None if "://" in path else score_forms.read(Path(path), options.columns)
     if files is not None:
         return Sources(ScoringRules(), files=score_forms.named(files, name.strip()) if name else files)
     if is_named:
         raise ManifestError(f"{source}: only files of other programs take a name ({score_forms.NAMES})")
     gold = read_gold(source, settings.cwd, settings, keep_texts=False)
-    return _of_gold(gold, _metric(metric, filter(gold.has, METRICS)), verdicts=verdicts)
+    return _of_gold(gold, _metric(options.metric, filter(gold.has, METRICS)), verdicts=verdicts)
 
 
 def _of_judge_files(sources: Sequence[str], settings: Settings, metric: str | None, *, verdicts: bool) -> Sources:
@@ -322,7 +346,7 @@ def _of_gold(gold: GoldSet, metric: str, *, verdicts: bool) -> Sources:
     return combined
 
 
-def _of_votes(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
+def _of_votes(source: str, metric: str | None, *, verdicts: bool) -> Sources:
     from layton_batch.scoring.vote_files import metrics_of, read_votes, rounds
 
     if verdicts:
@@ -333,7 +357,7 @@ def _of_votes(source: str, runs: Path, settings: Settings, metric: str | None, v
     return Sources(ScoringRules(metric=wanted), first, later=[(votes, nothing) for votes in later], samples=samples)
 
 
-def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
+def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, *, verdicts: bool) -> Sources:
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.open import read_run
     from layton_batch.stages.rank import (

@@ -3,6 +3,7 @@ other programs' files, by one metric."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -44,11 +45,16 @@ class GradedModel:
 @dataclass(frozen=True, slots=True)
 class GradedFiles:
     """The models of several files, each sample of them, with their marks by ``metric`` (``score`` where the files have
-    no common one)."""
+    no common one), which are ``least`` to 1."""
 
     models: Sequence[GradedModel]
     metric: str
+    least: float
     notes: Sequence[str]
+
+
+_ROUNDING = 1e-9
+"""How far a mark may be above the best one: sums of floats are."""
 
 
 def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None = None) -> GradedFiles:
@@ -58,6 +64,7 @@ def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None
     together: an item is then known by its evaluation too. Raises ManifestError for a metric that a file lacks, and
     DataError for marks that are no fractions and for an item that is there twice.
     """
+    files, left_out = _without_repeated(files)
     chosen = [_chosen(file, metric, files) for file in files]
     several = len({(file.model, file.provider, file.n_hints, file.task) for file in files}) > len(
         {(file.model, file.provider, file.n_hints) for file in files}
@@ -67,9 +74,18 @@ def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None
         key = (file.model, file.provider, file.n_hints, file.sample)
         model = models.setdefault(key, GradedModel(file.model, file.where, file.provider, n_hints=file.n_hints))
         _take(model, file, name, prefix=f"{file.task}:" if several else "", largest=largest)
-    return GradedFiles(
-        list(models.values()), _common(chosen), [*_notes(files, chosen), *_others(files, chosen, metric)]
-    )
+    read = zip(files, chosen, strict=True)
+    least = min(file.least.get(name, 0.0) / _scale(file, name, largest) for file, name in read)
+    notes = [*left_out, *_notes(files, chosen), *_others(files, chosen, metric)]
+    return GradedFiles(list(models.values()), _common(chosen), least, notes)
+
+
+def _without_repeated(files: Sequence[ScoreFile]) -> tuple[Sequence[ScoreFile], Sequence[str]]:
+    """Return the files without those that were cut short and done again, and a note on each of these."""
+    whole = {file.evaluation for file in files if file.evaluation and not file.is_cut}
+    repeated = [file for file in files if file.is_cut and file.evaluation in whole]
+    notes = [f"{file.where}: is left out: it was cut short, and another file has the whole of it" for file in repeated]
+    return [file for file in files if file not in repeated], notes
 
 
 def _chosen(file: ScoreFile, metric: str | None, files: Sequence[ScoreFile]) -> str:
@@ -86,7 +102,7 @@ def _chosen(file: ScoreFile, metric: str | None, files: Sequence[ScoreFile]) -> 
 
 
 def _take(model: GradedModel, file: ScoreFile, metric: str, *, prefix: str, largest: float | None) -> None:
-    scale = largest or file.largest.get(metric) or 1.0
+    scale = _scale(file, metric, largest)
     for item, outcome in file.metrics[metric].items():
         name = prefix + item
         if name in model.outcomes:
@@ -99,16 +115,22 @@ def _take(model: GradedModel, file: ScoreFile, metric: str, *, prefix: str, larg
             model.questions[name] = file.questions[item]
 
 
+def _scale(file: ScoreFile, metric: str, largest: float | None) -> float:
+    return largest or file.largest.get(metric) or 1.0
+
+
 def _scaled(outcome: ItemOutcome, scale: float, place: str) -> ItemOutcome:
     if outcome.mark is None:
         return outcome
     mark = outcome.mark / scale
+    if 1 < abs(mark) <= 1 + _ROUNDING:
+        mark = math.copysign(1.0, mark)
     if not -1 <= mark <= 1:
         raise DataError(
             f"{place}: the mark is {outcome.mark:g}, and marks go up to {scale:g}; choose another metric with "
             "--metric, or say with --max-score what the best mark is"
         )
-    return outcome if scale == 1 else replace(outcome, mark=mark)
+    return replace(outcome, mark=mark)
 
 
 def _common(chosen: Sequence[str]) -> str:

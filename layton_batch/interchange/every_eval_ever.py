@@ -61,6 +61,7 @@ class _Metric:
     name: str
     largest: float | None
     lower_is_better: bool
+    least: float | None = None
 
 
 def is_line(row: Object) -> bool:
@@ -133,6 +134,8 @@ def _add_mark(file: ScoreFile, row: Object, place: str, metrics: Mapping[str, _M
     file.add(metric.name, item, outcome, place)
     if metric.largest is not None:
         file.largest[metric.name] = metric.largest
+    if metric.least is not None:
+        file.least[metric.name] = metric.least
     if not file.notes and any(name.startswith(JUDGE_MARK) for name in about):
         file.notes.append(
             "Marks that are shares of a jury's votes are ranked as they are, uncorrected by people's labels."
@@ -186,7 +189,8 @@ def _metric_of(result: Object) -> _Metric:
     names = (config.get(key) for key in ("metric_id", "metric_name", "metric_kind"))
     name = next((candidate for candidate in names if isinstance(candidate, str) and candidate), "score")
     largest = number_of(config.get("max_score"))
-    return _Metric(name, largest if largest and largest > 0 else None, config.get("lower_is_better") is True)
+    largest = largest if largest and largest > 0 else None
+    return _Metric(name, largest, config.get("lower_is_better") is True, number_of(config.get("min_score")))
 
 
 # ---- answers -------------------------------------------------------------------------------------------------------

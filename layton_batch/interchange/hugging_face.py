@@ -22,13 +22,17 @@ class HubBenchmark:
     task_id: str
 
 
-def benchmark_of(contents: RunContents, dataset: str | None, task_id: str | None) -> HubBenchmark:
-    """Return the requested benchmark, else the manifest's. Raises ManifestError if neither names a data set."""
+def benchmark_of(contents: RunContents, dataset: str | None) -> HubBenchmark:
+    """Return the requested benchmark, ``OWNER/NAME`` or ``OWNER/NAME:TASK``, else the manifest's.
+
+    Raises ManifestError if neither names a data set.
+    """
+    dataset, _, task_id = (dataset or "").partition(":")
     source = contents.run.manifest.items.source
-    if dataset is None and source.startswith("hf://datasets/"):
+    if not dataset and source.startswith("hf://datasets/"):
         dataset = "/".join(source.removeprefix("hf://datasets/").split("/")[:2])
-    if dataset is None or dataset.count("/") != 1 or not all(dataset.split("/")):
-        raise ManifestError("export: --to hf needs the benchmark's data set: --dataset OWNER/NAME")
+    if dataset.count("/") != 1 or not all(dataset.split("/")):
+        raise ManifestError("export: --to hf needs the benchmark's data set: --dataset OWNER/NAME[:TASK]")
     return HubBenchmark(dataset, task_id or f"{contents.run.task.name}_{contents.run.manifest.items.split}")
 
 

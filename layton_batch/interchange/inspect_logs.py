@@ -10,9 +10,11 @@ import struct
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import comb
 from pathlib import Path
+from statistics import mean, median, mode
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
@@ -29,6 +31,7 @@ from layton_batch.interchange.score_file import (
 )
 from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
+from layton_batch.text import plural
 
 _ZSTD, _LOCAL_HEADER = 93, 30
 _WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -103,34 +106,80 @@ def _scored(path: Path, about: Object, samples: Samples) -> ScoreFile:
     file = ScoreFile(str(path), text_at(spec, "model", f"{path}, eval"), text_at(spec, "task", f"{path}, eval"))
     marks: dict[str, dict[str, list[float | None]]] = {name: defaultdict(list) for name in _headline(about)}
     seen: set[tuple[str, int]] = set()
-    for place, sample in samples:
+    unread: dict[str, JsonValue] = {}
+    valid = [(place, sample) for place, sample in samples if not sample.get("invalidation")]
+    for place, sample in valid:
         item, epoch = _identity(sample, place)
         if (item, epoch) in seen:
             raise DataError(f"{place}: sample {item!r} (epoch {epoch}) is there twice")
         seen.add((item, epoch))
         file.questions[item] = ("target", fingerprint(sample.get("target")))
-        for name, mark in _marks(sample, place):
+        for name, value in _values(sample, place):
+            mark = _number(value)
+            if mark is None and value is not None and not isinstance(value, float):
+                unread.setdefault(name, value)
+                mark = 0.0
             marks.setdefault(name, defaultdict(list))[item].append(mark)
-    _fill(file, marks, [item for item, _ in seen])
+    _fill(file, marks, [item for item, _ in seen], about)
     if not any(file.metrics.values()):
         raise DataError(f"{path}: no sample has a score")
-    status = about.get("status", "started")
+    for name, value in unread.items():
+        file.notes.append(f"{path}: {name} has values such as {value!r:.60}, which count as 0, as in inspect's means")
+    if invalid := len(samples) - len(valid):
+        file.notes.append(f"{path}: {plural(invalid, 'sample is', 'samples are')} left out: the log calls them invalid")
+    status, task_id = about.get("status", "started"), spec.get("task_id")
     if status != "success":
         file.notes.append(f"{path}: the log says {str(status)[:20]!r}: it may lack samples")
+    file.evaluation, file.is_cut = task_id if isinstance(task_id, str) else "", status != "success"
     return file
 
 
-def _fill(file: ScoreFile, marks: Mapping[str, Mapping[str, list[float | None]]], items: Sequence[str]) -> None:
-    """Epochs of a sample count as their mean; a sample without a score is outside it."""
+def _fill(
+    file: ScoreFile, marks: Mapping[str, Mapping[str, list[float | None]]], items: Sequence[str], about: Object
+) -> None:
+    """Bring the epochs of a sample together as the log does; a sample without a score is outside it."""
     for name, by_item in marks.items():
         if not by_item:
             continue
+        how = _reducer(about, name)
+        if (reduce := _reduction(how)) is None:
+            file.notes.append(f"{file.where}: epochs count as their mean here; the log brings them together by {how!r}")
+            reduce = mean
         file.metrics[name] = {}
         for item in sorted(set(items)):
             given = [mark for mark in by_item.get(item, ()) if mark is not None]
-            mean = sum(given) / len(given) if given else None
             kind = PredictionKind.ANSWERED if given else PredictionKind.MISSING
-            file.metrics[name][item] = ItemOutcome(mean, str(kind), None)
+            file.metrics[name][item] = ItemOutcome(reduce(given) if given else None, str(kind), None)
+
+
+def _reducer(about: Object, name: str) -> str:
+    """Return how the log brings the epochs of a score together."""
+    results, config = about.get("results"), object_at(about, "eval", "").get("config")
+    scores = results.get("scores") if isinstance(results, Mapping) else None
+    of_score = [score for score in scores if isinstance(score, Mapping)] if isinstance(scores, list) else []
+    own = next((score.get("reducer") for score in of_score if score.get("name") == name.partition(".")[0]), None)
+    first = config.get("epochs_reducer") if isinstance(config, Mapping) else None
+    return str(own or (first[0] if isinstance(first, list) and first else "mean"))
+
+
+_REDUCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": mean, "median": median, "mode": mode, "max": max,
+}  # fmt: skip
+
+
+def _reduction(name: str) -> Callable[[Sequence[float]], float] | None:
+    """Return a reducer of inspect; None for one of somebody's own."""
+    kind, _, number = name.rpartition("_")
+    if number.isdecimal() and kind == "at_least":
+        return lambda marks: float(sum(mark >= 1 for mark in marks) >= int(number))
+    if number.isdecimal() and kind == "pass_at":
+        return lambda marks: _pass_at(int(number), len(marks), sum(mark >= 1 for mark in marks))
+    return _REDUCTIONS.get(name)
+
+
+def _pass_at(count: int, epochs: int, right: int) -> float:
+    """Estimate the probability that one of so many answers is right (Chen et al. 2021, arXiv:2107.03374)."""
+    return 1.0 if epochs - right < count else 1.0 - comb(epochs - right, count) / comb(epochs, count)
 
 
 def _headline(about: Object) -> list[str]:
@@ -151,20 +200,20 @@ def _identity(sample: Object, place: str) -> tuple[str, int]:
     return str(name), epoch
 
 
-def _marks(sample: Object, place: str) -> Iterator[tuple[str, float | None]]:
+def _values(sample: Object, place: str) -> Iterator[tuple[str, JsonValue]]:
     scores = sample.get("scores")
     for name, score in scores.items() if isinstance(scores, Mapping) else ():
         if not isinstance(score, Mapping) or "value" not in score:
             raise DataError(f"{place}: score {name!r} has no 'value'")
         value = score["value"]
         if isinstance(value, Mapping):
-            yield from ((f"{name}.{part}", _number(part_value)) for part, part_value in value.items())
+            yield from ((f"{name}.{part}", part_value) for part, part_value in value.items())
         else:
-            yield name, _number(value)
+            yield name, value
 
 
 def _number(value: JsonValue) -> float | None:
-    """Convert a score to a number as inspect does; None for values outside its means (NaN, lists, other words)."""
+    """Convert a score to a number as inspect does; None for NaN and for what it cannot convert."""
     if not isinstance(value, str):
         return number_of(value)
     word = _WORDS.get(value, _WORDS.get(value.lower()))

@@ -1,8 +1,9 @@
 """layton-eval's judge files: a board of the models that they judge, without the answers, or verdicts for a run.
 
 A line is ``custom_id`` (the item), ``answer`` (the judge's reply, JSON with ``is_answer_correct`` and
-``is_justification_correct``) and ``model`` (the judge). No line names the judged model: ``NAME=FILE`` does, or
-``PROVIDER/NAME=FILE``. Files of one name are the jury of one model.
+``is_justification_correct``) and ``model`` (the judge). No line names the judged model: the file's name does as
+layton-eval gives it (``judge_PROVIDER_MODEL_SPLIT….jsonl``, and ``thinking_32k`` for a model that thinks), or
+``NAME=FILE``, or ``PROVIDER/NAME=FILE``. Files of one name are the jury of one model.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from layton_batch.tasks.protocol import TaskOptions, juried
 
 UNNAMED = "model"
 """Name of a judged model that nobody names."""
+_THINKING = "_thinking_32k"
 _COLUMNS = {"custom_id", "answer", "model"}
 
 
@@ -98,11 +100,19 @@ def _lines(path: str, settings: Settings) -> Iterator[tuple[RowLocation, str, st
 def _split(source: str) -> _JudgedModel:
     name, sign, path = source.partition("=")
     if not sign or Path(source).is_file():
-        return _JudgedModel(UNNAMED, UNNAMED, source)
+        return _JudgedModel(*_named_by(Path(source).name), source)
     provider, slash, model = name.strip().partition("/")
     return (
         _JudgedModel(provider, model, path) if slash and provider and model else _JudgedModel(name, name.strip(), path)
     )
+
+
+def _named_by(file_name: str) -> tuple[str, str]:
+    """Return provider and name of the judged model by the name that layton-eval gives the file."""
+    parts = file_name.split("_")
+    if len(parts) < 4 or parts[0] not in ("judge", "judges"):
+        return UNNAMED, UNNAMED
+    return parts[1], parts[2] + (_THINKING if _THINKING in file_name else "")
 
 
 def _text(row: Row, name: str, place: RowLocation) -> str:

@@ -19,6 +19,7 @@ from layton_batch.interchange.score_file import (
     number_of,
     object_of,
 )
+from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
@@ -45,11 +46,16 @@ def refuse_totals(path: Path, document: Object) -> None:
 def read(path: Path) -> list[ScoreFile]:
     """The marks of a file. Raises DataError with file, line and reason."""
     named = _NAME.fullmatch(path.name)
-    file = ScoreFile(str(path), _model(path, named["date"] if named else ""), named["task"] if named else path.stem)
+    results = _results(path, named["date"] if named else "")
+    folder = path.absolute().parent.name  # called after the model
+    model, task = results.get("model_name"), named["task"] if named else path.stem
+    file = ScoreFile(str(path), model if isinstance(model, str) and model else folder.replace("__", "/", 1), task)
     rows = list(json_lines(path))
     filters = {row.get("filter", "none") for _, row in rows}
     for place, row in rows:
         _add(file, row, place, several=len(filters) > 1)
+    lower = _lower_is_better(results, task)
+    file.lower_is_better = {name for name in file.metrics if name.partition(",")[0] in lower}
     return [file]
 
 
@@ -62,7 +68,11 @@ def _add(file: ScoreFile, row: Object, place: str, *, several: bool) -> None:
     if not names:
         raise DataError(f"{place}: there is no metric of document {number}")
     for name in names:
-        mark = number_of(row.get(name))
+        if isinstance(row.get(name), list | Mapping):
+            note = f"{file.where}: {name} is left out: its values are lists, not numbers"
+            file.notes += [note] if note not in file.notes else []
+            continue
+        mark = number_of(row.get(name))  # None: NaN, as for a document without a score
         outcome = ItemOutcome(mark, str(PredictionKind.ANSWERED), None)
         file.add(f"{name},{row.get('filter', 'none')}" if several else name, str(number), outcome, place)
     file.questions[str(number)] = _asked(row)
@@ -72,7 +82,11 @@ def _metrics(row: Object) -> list[str]:
     """Return the metrics that the line names. Lines of versions before 0.4.8 have them as columns."""
     named = row.get("metrics")
     names = named if isinstance(named, list) else [name for name in row if name not in _NOT_METRICS]
-    return [name for name in names if isinstance(name, str) and number_of(row.get(name)) is not None]
+    return [name for name in names if isinstance(name, str) and (isinstance(named, list) or _is_mark(row.get(name)))]
+
+
+def _is_mark(value: JsonValue) -> bool:
+    return isinstance(value, bool | int | float)
 
 
 def _asked(row: Object) -> tuple[str, int]:
@@ -80,15 +94,19 @@ def _asked(row: Object) -> tuple[str, int]:
     return ("doc_hash", hash(given)) if isinstance(given, str) and given else ("doc", fingerprint(row.get("doc")))
 
 
-def _model(path: Path, date: str) -> str:
-    """Return the model's name from the results file of the same moment, else the folder's name."""
+def _results(path: Path, date: str) -> Object:
+    """Return the results file of the same moment; empty where there is none."""
     results = path.with_name(f"results_{date}.json")
-    if date and results.is_file():
-        try:
-            name = object_of(results.read_bytes(), str(results)).get("model_name")
-        except OSError as error:
-            raise DataError(f"{results}: cannot be read ({error.strerror or error})") from error
-        if isinstance(name, str) and name:
-            return name
-    folder = path.absolute().parent.name
-    return folder.replace("__", "/", 1) or path.stem
+    if not (date and results.is_file()):
+        return {}
+    try:
+        return object_of(results.read_bytes(), str(results))
+    except OSError as error:
+        raise DataError(f"{results}: cannot be read ({error.strerror or error})") from error
+
+
+def _lower_is_better(results: Object, task: str) -> set[str]:
+    """Return the metrics of a task of which the results file says that less is better."""
+    tasks = results.get("higher_is_better")
+    of_task = tasks.get(task) if isinstance(tasks, Mapping) else None
+    return {name for name, higher in of_task.items() if higher is False} if isinstance(of_task, Mapping) else set()

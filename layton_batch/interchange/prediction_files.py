@@ -29,6 +29,7 @@ too (``custom_id`` is the item in layton-eval's result files, and a request in o
 NO_ID = f"has no id of an item (a column called {', '.join(ITEM[:-1])} or {ITEM[-1]})"
 TEXT = ("response", "raw_text", "output")
 """Columns of a prediction that hold the whole reply; the first that is there counts."""
+_REFERENCES = ("reference", "expected", "target", "correct")
 IMPORTED = "imported"
 """The provider of a model of whom no file says who served it."""
 
@@ -108,6 +109,17 @@ def _rows_by_model(file: AnswerFile, name: str | None) -> dict[str, list[tuple[s
     return {name: by_model.get(name) or next(iter(by_model.values()))}
 
 
+def with_ids(file: AnswerFile) -> AnswerFile:
+    """Return the file with the number of its question as the id of each row, where none has an id and all have a
+    question; else as it is."""
+    questions = [_named(row, "question") for _, row in file.rows]
+    if not all(questions) or any(row.get(name) is not None for _, row in file.rows for name in ITEM):
+        return file
+    numbers = {question: str(number) for number, question in enumerate(dict.fromkeys(questions), 1)}
+    numbered = zip(file.rows, questions, strict=True)
+    return AnswerFile(file.path, [(where, {**row, "id": numbers[question]}) for (where, row), question in numbered])
+
+
 def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
     """The items that the rows of predictions carry themselves, in ``question`` and ``reference``, each once.
 
@@ -116,7 +128,8 @@ def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
     items: dict[str, dict[str, JsonValue]] = {}
     for where, row in file.rows:
         item_id = next((str(row[name]).strip() for name in ITEM if isinstance(row.get(name), str | int)), None)
-        question, reference = _named(row, "question"), _named(row, "reference")
+        question = _named(row, "question")
+        reference = next(filter(None, (_named(row, name) for name in _REFERENCES)), None)
         if item_id is None or question is None:
             missing = f"{NO_ID}; add one, with the same id for the same question"
             if item_id is not None:

@@ -36,7 +36,9 @@ class ScoreFile:
     """One model's marks on one evaluation. ``metrics``: by metric and item; the first is the one the file itself puts
     first. ``sample``: which of the model's answers to an item. ``questions``: by item, something that differs where
     the questions do, under the name of what it was made from.
-    ``largest``: by metric, the highest mark there can be, where the file says so. ``lower_is_better``: metrics."""
+    ``largest``, ``least``: by metric, the highest and the lowest mark there can be, where the file says so.
+    ``lower_is_better``: metrics. ``evaluation``: what it has in common with its other attempts, of which some were cut
+    short (``is_cut``)."""
 
     where: str
     model: str
@@ -47,8 +49,11 @@ class ScoreFile:
     metrics: dict[str, dict[str, ItemOutcome]] = field(default_factory=dict)
     questions: dict[str, tuple[str, int]] = field(default_factory=dict)
     largest: dict[str, float] = field(default_factory=dict)
+    least: dict[str, float] = field(default_factory=dict)
     lower_is_better: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    evaluation: str = ""
+    is_cut: bool = False
 
     def add(self, metric: str, item: str, outcome: ItemOutcome, place: str) -> None:
         """Raises DataError naming the place for an item that has a mark by this metric already."""

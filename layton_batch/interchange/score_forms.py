@@ -10,20 +10,33 @@ from pathlib import Path
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.workbooks import WORKBOOK
-from layton_batch.interchange import every_eval_ever, inspect_logs, lm_eval, score_table
+from layton_batch.interchange import every_eval_ever, inspect_logs, lm_eval, promptfoo, score_table
 from layton_batch.interchange.score_file import LARGEST_JSON, Object, ScoreFile, object_of
+from layton_batch.interchange.score_table import USUAL, TableColumns
 
 NAMES = (
     "tables of model, item_id and score, Every Eval Ever lines, inspect_ai logs (.eval, .json), "
-    "lm-evaluation-harness samples"
+    "lm-evaluation-harness samples, promptfoo's results"
 )
 
 
-def read(path: Path) -> list[ScoreFile] | None:
+_LOGS = (".eval", "samples_*.jsonl", ".jsonl", ".json")
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of a folder of logs, also in folders within: those of the first of these forms that is there,
+    inspect's, lm-eval's samples, any JSONL, any JSON."""
+    for form in _LOGS:
+        if paths := sorted(path for path in folder.rglob(form if "*" in form else f"*{form}") if path.is_file()):
+            return paths
+    return []
+
+
+def read(path: Path, columns: TableColumns = USUAL) -> list[ScoreFile] | None:
     """A file in one of the forms; None for one in another. Raises DataError for what is broken in a known form."""
     limits.check_is_file(path, str(path))
-    if score_table.is_table(path):
-        return score_table.read(path)
+    if score_table.is_table(path, columns):
+        return score_table.read(path, columns)
     if path.suffix == ".eval" or (path.suffix.lower() != WORKBOOK and zipfile.is_zipfile(path)):
         return inspect_logs.read_zip(path)
     first = _first_line(path)
@@ -31,13 +44,15 @@ def read(path: Path) -> list[ScoreFile] | None:
         return every_eval_ever.read_scores(path)
     if first is not None and lm_eval.is_line(first):
         return lm_eval.read(path)
-    if first is not None and score_table.is_row(first):
-        return score_table.read(path)
+    if first is not None and score_table.is_row(first, columns):
+        return score_table.read(path, columns)
     document = _document(path)
     if document is not None and every_eval_ever.is_document(document):
         return every_eval_ever.read_scores(every_eval_ever.samples_beside(path))
     if document is not None and inspect_logs.is_log(document):
         return inspect_logs.read_document(path, document)
+    if document is not None and promptfoo.is_document(document):
+        return promptfoo.read(path, document)
     if document is not None:
         lm_eval.refuse_totals(path, document)
     return None

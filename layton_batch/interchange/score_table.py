@@ -1,67 +1,209 @@
-"""Per-item scores as a table of one's own: ``model``, ``item_id``, ``score``, a row an answer; CSV, JSONL or Parquet.
+"""Tables of one's own: per-item scores, or the verdicts of judges and people; CSV, JSONL, Parquet or a workbook.
 
-More columns, where there are any: ``provider``, ``n_hints``, ``sample``, ``kind`` (``answered``, ``abstained`` …) and
-``flag``, what was wrong.
+A row is an answer. Its columns are found by their usual names, or a person names them (``TableColumns``): ``item_id``,
+``model``, and ``score``, or of verdicts ``judge_NAME`` for each judge and ``human``. Of scores a column ``metric`` may
+say by what; more columns, where there are any, are ``provider``, ``n_hints``, ``sample``, ``kind``
+(``answered``, ``abstained`` …) and ``flag``, what was wrong. Result tables of MLflow (``NAME/v1/score``,
+``NAME/value``) and of ragas (``user_input`` and a column a metric) are those of one model: the file's, or NAME=FILE.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Self
 
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.csv_rows import ENDINGS
-from layton_batch.files.sources import stream_placed_rows, stream_rows
+from layton_batch.files.sources import Row, RowLocation, stream_placed_rows, stream_rows
 from layton_batch.files.workbooks import WORKBOOK
-from layton_batch.interchange.score_file import ItemOutcome, Object, ScoreFile, text_at
+from layton_batch.interchange.score_file import ItemOutcome, Object, ScoreFile
 from layton_batch.records import JsonValue
+from layton_batch.scoring.evidence import ANSWERED
+from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet
+from layton_batch.scoring.gold_file import ITEM, parse_gold
 from layton_batch.states import PredictionKind
 
 METRIC = "score"
-_COLUMNS = frozenset({"model", "item_id", METRIC})
+ROLES = ("item", "model", "score", "judge", "human")
+_ITEMS = ("item_id", "item", "id", "question_id", "example_id", "sample_id", "instance_id", "task_id", "qid",
+          "question", "user_input", "inputs", "input")  # fmt: skip
+_MODELS = ("model", "model_name", "model_id", "llm")
+_SCORES = (METRIC, "correct", "is_correct", "passed", "pass", "success", "accuracy", "acc", "exact_match")
+_MLFLOW = ("/v1/score", "/score", "/value")
+_RAGAS = ("faithfulness", "answer_relevancy", "context_precision", "context_recall", "answer_correctness",
+          "factual_correctness", "semantic_similarity", "context_entity_recall")  # fmt: skip
+_JUDGE = "judge_"
 _PARQUET = ".parquet"
 _TABLES = (*ENDINGS, WORKBOOK, _PARQUET)
 _KINDS = frozenset(map(str, PredictionKind))
-_WORDS: Mapping[str, float] = {"true": 1.0, "false": 0.0}
+_WORDS: Mapping[str, float] = {
+    **dict.fromkeys(("true", "yes", "pass", "passed", "correct"), 1.0),
+    **dict.fromkeys(("false", "no", "fail", "failed", "incorrect"), 0.0),
+}
 
 
-def is_row(row: Object) -> bool:
-    """Return whether a row has the columns of such a table."""
-    return row.keys() >= _COLUMNS
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """Columns that a person names, by what they hold; empty: the usual name. ``judges``: a column of verdicts each."""
+
+    item: str = ""
+    model: str = ""
+    score: str = ""
+    judges: tuple[str, ...] = ()
+    human: str = ""
+
+    @classmethod
+    def of(cls, given: Sequence[str]) -> Self:
+        """Read ``ROLE=COLUMN`` each. Raises ManifestError for another role, and for one that is there twice."""
+        names: dict[str, str] = {}
+        judges: list[str] = []
+        for text in given:
+            role, _, name = text.partition("=")
+            if role not in ROLES or not name:
+                raise ManifestError(f"--column {text!r}: must be ROLE=COLUMN; the roles are {', '.join(ROLES)}")
+            if role == "judge":
+                judges.append(name)
+            elif names.setdefault(role, name) != name:
+                raise ManifestError(f"--column {text!r}: {role} is {names[role]!r} already; a table has one")
+        if "human" in names and not judges:
+            raise ManifestError("--column human=…: name the judges too (judge=…); people's word alone is score=…")
+        return cls(**names, judges=tuple(dict.fromkeys(judges)))
 
 
-def is_table(path: Path) -> bool:
+USUAL = TableColumns()
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Columns of a table. ``model``: None: all rows are of one model. ``scores``: column by metric."""
+
+    item: str
+    model: str | None
+    scores: Mapping[str, str]
+
+
+def _layout(names: Collection[str], columns: TableColumns) -> _Layout | None:
+    """Find the columns of scores among ``names``; None: the table is none of scores."""
+    item, model, score = (
+        given or next((name for name in usual if name in names), None)
+        for given, usual in ((columns.item, _ITEMS), (columns.model, _MODELS), (columns.score, _SCORES))
+    )
+    if score is not None:
+        scores = {score: score}
+    else:
+        scores = {name.removesuffix(end): name for end in reversed(_MLFLOW) for name in names if name.endswith(end)}
+        scores = scores or {name: name for name in _RAGAS if name in names and "user_input" in names}
+    is_of_one_model = bool(columns.score) or score is None
+    if item is None or not scores or not (model or is_of_one_model):
+        return None
+    return _Layout(item, model, scores)
+
+
+def is_row(row: Object, columns: TableColumns) -> bool:
+    """Return whether a row has the columns of a table of scores."""
+    return _layout(row.keys(), columns) is not None
+
+
+def is_table(path: Path, columns: TableColumns) -> bool:
     """Return whether a file of a table's form has these columns. Raises DataError where it cannot be read."""
-    return path.suffix.lower() in _TABLES and any(map(is_row, islice(stream_rows(path), 1)))
+    return path.suffix.lower() in _TABLES and any(is_row(row, columns) for row in islice(stream_rows(path), 1))
 
 
-def read(path: Path) -> list[ScoreFile]:
+def read(path: Path, columns: TableColumns) -> list[ScoreFile]:
     """Read the scores, a file for each model and sample. Raises DataError with file, line or row, and reason."""
     files: dict[tuple[str, str, int, int], ScoreFile] = {}
-    unit = "row" if path.suffix.lower() == _PARQUET else "line"
-    for location, row in stream_placed_rows(path):
-        place = f"{path}, {unit} {location.line}"
-        model, provider = text_at(row, "model", place), _text(row.get("provider")) or ""
+    layout = None
+    for place, row in _placed(path):
+        layout = layout or _layout(row.keys(), columns)
+        if layout is None:
+            raise DataError(f"{place}: the row has no score")
+        _check_columns((layout.item, layout.model, *layout.scores.values()), row, place)
+        model = path.stem if layout.model is None else _needed(row, layout.model, place)
+        provider = _text(row.get("provider")) or ""
         hints, sample = _whole(row, "n_hints", 0, place), _whole(row, "sample", 1, place)
         key = (model, provider, hints, sample)
         if (file := files.get(key)) is None:
             file = files[key] = ScoreFile(str(path), model, path.stem, provider, hints, sample)
-        file.add(METRIC, _item(row, place), _outcome(row, place), place)
+        item, metric = _needed(row, layout.item, place), _text(row.get("metric"))
+        for name, column in layout.scores.items():
+            file.add(metric or name, item, _outcome(row, column, place), place)
     return list(files.values())
 
 
-def _outcome(row: Object, place: str) -> ItemOutcome:
+def read_verdicts(path: Path, columns: TableColumns) -> GoldSet | None:
+    """Read the verdicts of judges, and people's word, on each answer: true or false, yes or no, 1 or 0; empty: none.
+
+    None: the file has none. Raises DataError with file, line or row, and reason.
+    """
+    if not columns.judges:
+        first = _first_row(path)
+        is_by_answer = "judge" not in first and any(name in first for name in _ITEMS)
+        judges = tuple(name for name in first if name.startswith(_JUDGE)) if is_by_answer else ()
+        if not judges or columns.score:
+            return None
+        columns = replace(columns, judges=judges, human="human" if "human" in first else "")
+    return parse_gold(_gold_rows(path, columns))
+
+
+def _first_row(path: Path) -> Row:
+    """Return the first row of a table; empty for another file, and for one that cannot be read: its reader says why."""
+    if path.suffix.lower() not in (*_TABLES, ".jsonl"):
+        return {}
+    try:
+        return next(stream_rows(path))
+    except DataError:
+        return {}
+
+
+def _gold_rows(path: Path, columns: TableColumns) -> Iterator[tuple[RowLocation, Row]]:
+    for location, row in stream_placed_rows(path):
+        place = f"{path}, {_unit(path)} {location.line}"
+        item, model = (
+            given or next((name for name in usual if name in row), usual[0])
+            for given, usual in ((columns.item, _ITEMS), (columns.model, _MODELS))
+        )
+        _check_columns((item, model, *columns.judges, columns.human or None), row, place)
+        name = _needed(row, model, place)
+        gold: dict[str, JsonValue] = {ITEM: _needed(row, item, place), "model": name, "kind": ANSWERED}
+        gold["provider"] = _text(row.get("provider")) or name
+        gold["n_hints"], gold["sample"] = _whole(row, "n_hints", 0, place), _whole(row, "sample", 1, place)
+        for column in columns.judges:
+            judge = column.removeprefix(_JUDGE)
+            gold[VERDICT["answer_correct"] + judge] = _verdict(row, column, place)
+            gold[VERDICT["justification_correct"] + judge] = None
+        gold[HUMAN["answer_correct"]] = _verdict(row, columns.human, place) if columns.human else None
+        gold[HUMAN["justification_correct"]] = None
+        yield location, gold
+
+
+def _placed(path: Path) -> Iterator[tuple[str, Row]]:
+    for location, row in stream_placed_rows(path):
+        yield f"{path}, {_unit(path)} {location.line}", row
+
+
+def _unit(path: Path) -> str:
+    return "row" if path.suffix.lower() == _PARQUET else "line"
+
+
+def _check_columns(names: Sequence[str | None], row: Row, place: str) -> None:
+    if missing := [name for name in names if name is not None and name not in row]:
+        raise DataError(f"{place}: there is no column {', '.join(map(repr, missing))} (columns: {', '.join(row)})")
+
+
+def _outcome(row: Object, column: str, place: str) -> ItemOutcome:
     kind = _text(row.get("kind")) or str(PredictionKind.ANSWERED)
     if kind not in _KINDS:
         raise DataError(f"{place}: 'kind' is {kind!r}, and there are {', '.join(PredictionKind)}")
-    return ItemOutcome(_score(row.get(METRIC), place), kind, _text(row.get("flag")))
+    return ItemOutcome(_score(row.get(column), column, place), kind, _text(row.get("flag")))
 
 
-def _score(value: JsonValue, place: str) -> float | None:
+def _score(value: JsonValue, column: str, place: str) -> float | None:
     """Read a score; null is outside the score. A decimal comma is read, as spreadsheet programs write it."""
-    if value is None:
+    if value is None or value == "":
         return None
     try:
         if isinstance(value, str):
@@ -73,17 +215,24 @@ def _score(value: JsonValue, place: str) -> float | None:
         number = math.nan
     if not math.isfinite(number):
         raise DataError(
-            f"{place}: {METRIC!r} is {str(value)[:40]!r}, not a number, true or false; where there is no score, leave "
+            f"{place}: {column!r} is {str(value)[:40]!r}, not a number, true or false; where there is no score, leave "
             "it empty (in Python: None)"
         )
     return number
 
 
-def _item(row: Object, place: str) -> str:
-    item = _text(row.get("item_id"))
-    if not item:
-        raise DataError(f"{place}: 'item_id' is empty")
-    return item
+def _verdict(row: Object, column: str, place: str) -> bool | None:
+    score = _score(row[column], column, place)
+    if score not in (None, 0.0, 1.0):
+        raise DataError(f"{place}: {column!r} is {score:g}; a verdict is true or false, yes or no, 1 or 0, or empty")
+    return None if score is None else score == 1.0
+
+
+def _needed(row: Object, column: str, place: str) -> str:
+    text = _text(row.get(column))
+    if not text:
+        raise DataError(f"{place}: {column!r} is empty")
+    return text
 
 
 def _whole(row: Object, name: str, default: int, place: str) -> int:

@@ -25,7 +25,6 @@ class ExportArguments:
 
     organization: str = "not stated"
     dataset: str | None = None
-    task_id: str | None = None
 
 
 _FILE_ENDINGS = (".csv", ".json", ".jsonl", ".parquet", ".zip")
@@ -166,4 +165,4 @@ def add_answers(folder: RunFolder, settings: Settings, path: Path) -> bool:
 def _hf(contents: RunContents, arguments: ExportArguments) -> Files:
     from layton_batch.interchange.hugging_face import benchmark_of, files
 
-    return files(contents, benchmark_of(contents, arguments.dataset, arguments.task_id))
+    return files(contents, benchmark_of(contents, arguments.dataset))

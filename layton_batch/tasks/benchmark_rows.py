@@ -92,13 +92,19 @@ def pictures_named(value: JsonValue, where: str, folder: Path | None) -> tuple[I
 
     Raises DataError as :func:`pictures_of`.
     """
-    values = _listed(value, where)
+    values = [_file_named(entry) for entry in _listed(value, where)]
     if len(values) > MAX_PICTURES:
         raise DataError(f"{where}: {len(values)} pictures; at most {MAX_PICTURES} are sent")
     return tuple(
         _file(value, where, folder) if isinstance(value, str) and _FILE.search(value) else _decoded(value, where)
         for value in values
     )
+
+
+def _file_named(value: JsonValue) -> JsonValue:
+    """Return the file that an image of a data set names, if it has no bytes; else the value itself."""
+    is_named = isinstance(value, Mapping) and value.get("bytes") is None and isinstance(value.get("path"), str)
+    return value["path"] if is_named and isinstance(value, Mapping) else value
 
 
 def with_folders(

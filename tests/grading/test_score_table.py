@@ -72,7 +72,7 @@ def test_a_frame_is_ranked_as_the_command_ranks_the_file_of_its_rows(
     ("row", "told"),
     [
         ("larch,,1", "line 2: 'item_id' is empty"),
-        (",a,1", "line 2: 'model' must be a text"),
+        (",a,1", "line 2: 'model' is empty"),
         ("larch,a,good", "line 2: 'score' is 'good', not a number"),
         (
             "larch,a,1\n\nlarch,b,NaN",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.interchange.prediction_files import ImportedModel, read_answers
+from layton_batch.interchange.prediction_files import ImportedModel, item_rows, read_answers, with_ids
 from layton_batch.interchange.prediction_files import models as models_of_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
@@ -98,3 +98,16 @@ def test_a_workbook_s_numbers_are_replies_too(tmp_path: Path) -> None:
     book.save(tmp_path / "finch.xlsx")
     (imported,) = models(tmp_path / "finch.xlsx", ITEMS, Settings(tmp_path, {}))
     assert [response.text for response in imported.answers.values()] == ['{"answer":"144"}', '{"answer":"0.5"}']
+
+
+def test_rows_with_their_question_need_no_id(tmp_path: Path) -> None:
+    rows = [{"question": question, "expected": "7", "answer": "8", "model": model}
+            for model in ("finch", "wren") for question in ("Six?", "Seven?")]  # fmt: skip
+    file = with_ids(read_answers(written(tmp_path, *rows), Settings(tmp_path, {})))
+    assert [(row["id"], row["question"], row["answer"]) for row in item_rows(file)] == [
+        ("1", "Six?", "7"), ("2", "Seven?", "7"),
+    ]  # fmt: skip
+    assert [sorted(model.answers) for model in models_of_rows(file, {"1", "2"})] == [["1", "2"], ["1", "2"]]
+    partly = read_answers(written(tmp_path, {**rows[0], "id": "a"}, rows[1]), Settings(tmp_path, {}))
+    with pytest.raises(DataError, match="no id"):
+        item_rows(with_ids(partly))

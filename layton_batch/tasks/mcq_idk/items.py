@@ -1,9 +1,10 @@
 """Rows of multiple-choice data sets as items: their letters, their order and what replies are held against.
 
-Columns are found whatever their case. Four shapes are read: ``options`` (or ``choices``) with the right one in
-``answer``, ``gold``, ``answer_index`` or ``label`` (an index from 0, a letter, or the option's text); a column an
-option, ``A``, ``B`` … (or ``option_a`` …), with the right one named so too; GPQA's ``Correct Answer`` and ``Incorrect
-Answer 1`` …; and lists written as text, as some tables hold them. idk-eval's rows have the same question with several
+Columns are found whatever their case. Five shapes are read: ``options`` (or ``choices``) with the right one in
+``answer``, ``gold``, ``answer_index``, ``label``, ``answerKey``, ``correct``, ``expected`` or ``target`` (an index from
+0, a letter, or the option's text); ARC's ``choices`` with a list of texts and one of labels; a column an option, ``A``,
+``B`` … (or ``option_a`` …), with the right one named so too; GPQA's ``Correct Answer`` and ``Incorrect Answer 1`` …;
+and lists written as text, as some tables hold them. idk-eval's rows have the same question with several
 numbers of options, in ``options_4`` and ``answer_index_4`` and others.
 """
 
@@ -83,7 +84,7 @@ def _of_one_text(options: Sequence[JsonValue], gold: str) -> str:
 
 _ID = ("id", "item_id", "record id", "record_id", "question_id")
 _OPTIONS = ("options", "choices")
-_RIGHT = ("answer", "gold", "answer_index", "label")
+_RIGHT = ("answer", "gold", "answer_index", "label", "answerkey", "correct", "expected", "target")
 _CORRECT = "correct answer"
 _CATEGORY = ("category", "subject", "course", "subdomain", "high-level domain")
 _MAX_LIST_CHARS = 200_000
@@ -107,7 +108,7 @@ def item_from(row: FileRow, number: int, split: str, seed: int | None, n_options
 
     Raises DataError naming the row and what is wrong with it.
     """
-    columns = _lower(row)
+    columns = _unnested(_lower(row))
     if n_options is not None:
         columns = _numbered(columns, n_options, number)
     item_id = _id(columns, number)
@@ -155,6 +156,19 @@ def _numbered(columns: dict[str, JsonValue], n_options: int, number: int) -> dic
 
 def _lower(row: FileRow) -> dict[str, JsonValue]:
     return {name.strip().lower(): value for name, value in row.items()}
+
+
+def _unnested(columns: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The columns with ARC's options as a list, and the right one by its text in the place of its label."""
+    name = next((name for name in _OPTIONS if isinstance(columns.get(name), Mapping)), None)
+    nested = columns.get(name) if name is not None else None
+    if name is None or not isinstance(nested, Mapping):
+        return columns
+    texts, labels = nested.get("text"), nested.get("label")
+    right, given = _given_right(columns)
+    if right is not None and isinstance(texts, list) and isinstance(labels, list) and given in labels[: len(texts)]:
+        columns = {**columns, right: texts[labels.index(given)]}
+    return {**columns, name: texts}
 
 
 def _id(columns: FileRow, number: int) -> str:
