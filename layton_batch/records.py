@@ -430,6 +430,7 @@ class Verdict:
     is_answer_correct: bool | None
     is_justification_correct: bool | None
     note: str | None = None
+    reason: str | None = None  # why, in the grader's own words
 
     @property
     def both_correct(self) -> bool | None:

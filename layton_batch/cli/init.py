@@ -96,12 +96,18 @@ def _template(name: str, task: str, items: str) -> str:
         metrics=" | ".join(loaded_task.metrics),
         provider=model.provider,
         model=model.model,
-        jury=_JURY if loaded_task.uses_jury else "# Rules grade the answers: there is no jury.\n",
+        jury=_jury(task) if loaded_task.uses_jury else "# Rules grade the answers: there is no jury.\n",
     )
 
 
-_JURY = """# Judges of other families than the model's own judge every answer. Without this table: the package's panel.
-# [jury]
+def _jury(task: str) -> str:
+    """Return the table of the jury. Its judges say why, but for benchmarks: their prompts are published ones."""
+    table = "[jury]\nreasons = true                      # a judge says why, in a sentence"
+    return _JURY.format(jury=table if task == OWN else "# [jury]")
+
+
+_JURY = """# Judges of other families than the model's own judge every answer: the package's panel, or your own.
+{jury}
 # seats = 3
 # panel = "panel.toml"              # [[judges]] with the keys of a model
 

@@ -114,6 +114,8 @@ def _manifest_lines(
     yield f"split = {quoted(beginning.split)}"
     if limit is not None:
         yield f"limit = {limit}"
+    if beginning.task == OWN:
+        yield from ("[jury]", "reasons = true")
     if max_usd is not None:
         yield from ("[budget]", f"max_usd = {quoted(max_usd)}")
     for provider, model in map(_provider_and_model, models):

@@ -19,6 +19,7 @@ VERDICTS: Columns = {
     "both_correct": pl.Boolean,
     "kind": pl.String,
     "note": pl.String,
+    "reason": pl.String,
     "raw_text": pl.String,
     "custom_id": pl.String,
     "batch_id": pl.String,

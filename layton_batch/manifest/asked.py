@@ -34,9 +34,8 @@ def manifest_task(manifest: Manifest, prompts_folder: Path | None = None, hints:
     """Load the task of a manifest. With a folder, write the manifest's prompt texts there and use them.
     ``hints``: the hint level; None: the manifest's lowest."""
     prompts = manifest.prompt_paths(prompts_folder)
-    options = TaskOptions(
-        manifest.items.split, manifest.items.levels[0] if hints is None else hints, prompts or None, manifest.folder
-    )
+    level = manifest.items.levels[0] if hints is None else hints
+    options = TaskOptions(manifest.items.split, level, prompts or None, manifest.folder, manifest.has_reasons)
     return load_task(manifest.task, options, cast("Mapping[str, JsonValue]", manifest.task_options))
 
 

@@ -247,7 +247,7 @@ def _task(manifest: Manifest, places: _Places, folder: Path, texts: Mapping[str,
         places.add(("task",), unknown_task(manifest.task))
         return None
     paths = {name: prompt_path(manifest.prompts[name], text, folder) for name, text in texts.items()}
-    options = TaskOptions(manifest.items.split, max(manifest.items.levels), paths)
+    options = TaskOptions(manifest.items.split, max(manifest.items.levels), paths, reasons=manifest.has_reasons)
     try:
         return load_task(manifest.task, options, cast("Mapping[str, JsonValue]", manifest.task_options))
     except LaytonBatchError as error:

@@ -314,13 +314,14 @@ class JuryTable(ManifestTable):
 
     ``ask``: all judges of a jury at once, or two and the third only where their verdicts differ. ``anchors``: how many
     labelled answers of the gold set each judge is asked about once more, to see whether it judges as it did;
-    ``anchor_round``: a higher number asks them anew.
+    ``anchor_round``: a higher number asks them anew. ``reasons``: a judge says in a sentence why, before it decides.
     """
 
     seats: Count = DEFAULT_SEATS
     ask: Literal["all", "two, then the third"] = "all"
     anchors: Annotated[int, Field(ge=0, le=100_000)] = 0
     anchor_round: Count = 1
+    reasons: bool = False
     panel: Location | None = None
     judges: Judges | None = None
 

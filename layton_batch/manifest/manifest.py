@@ -48,6 +48,11 @@ class Manifest(ManifestForm):
         return self.jury.seats if self.jury else DEFAULT_SEATS
 
     @property
+    def has_reasons(self) -> bool:
+        """Return whether judges say why."""
+        return self.jury is not None and self.jury.reasons
+
+    @property
     def in_turn(self) -> bool:
         """Return whether a third judge is asked only where the verdicts of two differ."""
         return self.jury is not None and self.jury.ask != "all"
@@ -147,6 +152,8 @@ class Manifest(ManifestForm):
             content["ask"] = "in turn"
         if self.anchors:
             content["anchors"] = [self.anchors, self.anchor_sample]
+        if self.has_reasons:
+            content["reasons"] = True
         return content
 
     def run_id(self) -> str:

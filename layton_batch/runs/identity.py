@@ -38,6 +38,8 @@ def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
     }
     if job.role is Role.JUDGE and manifest.in_turn:
         content["ask"] = "in turn"
+    if judging and manifest.has_reasons:
+        content["reasons"] = True
     if spec.sample != 1:
         content["sample"] = spec.sample
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

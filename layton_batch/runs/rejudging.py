@@ -88,7 +88,8 @@ def differences(manifest: Manifest, gold: GoldSet) -> list[str]:
 
 def recorded_jury(manifest: Manifest) -> Mapping[str, JudgeRecord]:
     """Return the records of judges, by name, that a gold set made from a run of this manifest has."""
-    prompts = judge_prompts_sha256(manifest.task, manifest.prompt_texts, manifest.task_options)
+    options = {**manifest.task_options, **({"reasons": True} if manifest.has_reasons else {})}
+    prompts = judge_prompts_sha256(manifest.task, manifest.prompt_texts, options)
     return {judge.model.name: judge_record(judge.model, prompts) for judge in manifest.panel()}
 
 

@@ -44,7 +44,7 @@ def write_answers(building: Path, place: int, answers: pl.DataFrame, count: int)
     entries: list[object] = [None] * count
     marks = ["-"] * count
     for reply in answers.iter_rows(named=True):
-        judges = [f"{short_line(judge['judge'])} {_judge_signs(judge)}"
+        judges = [f"{short_line(judge['judge'])} {_judge_signs(judge)} {short_line(judge['reason'])}".rstrip()
                   for judge in reply["judges"] or () if judge["judge_provider"] is not None]  # fmt: skip
         verdict = " · ".join(filter(None, (short_line(reply["verdict"]), reply["vote"])))
         texts = [short_line(reply[name], LONGEST_TEXT) for name in ("answer", "justification")]

@@ -141,7 +141,7 @@ def date_of_tables(folder: RunFolder) -> str:
 AT_ONCE = 40_000
 """Replies that are in memory at a time."""
 KEY = ("item_id", "model", "n_hints", "sample")
-_VERDICT = ("judge", "judge_provider", "is_answer_correct", "is_justification_correct", "note")
+_VERDICT = ("judge", "judge_provider", "is_answer_correct", "is_justification_correct", "note", "reason")
 _TOKENS = ("custom_id", "input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
 _LONG = ("raw_text", "note", "finish_reason", "custom_id")
 STANDINGS = {"right": "right", "partly": "split jury", "wrong": "wrong", "void": "unanswered", "open": "no vote",

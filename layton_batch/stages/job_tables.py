@@ -170,6 +170,7 @@ def _verdict_row(verdict: Verdict, grading: Grading, row: Mapping[str, object]) 
         "is_justification_correct": verdict.is_justification_correct,
         "both_correct": verdict.both_correct,
         "note": verdict.note,
+        "reason": verdict.reason,
         "raw_text": row["text"],
         "sample": grading.sample,
         "n_hints": grading.hints,

@@ -60,15 +60,20 @@ def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue]
             f"task {name!r} has no such option{did_you_mean(unknown, names)} (known: {', '.join(names) or 'none'})"
         )
         raise ManifestError(f"task_options.{unknown}: {problem}")
-    if form is None:
-        return factory(options, **settings)
     try:
-        return cast("Callable[..., Task]", factory)(options, form.model_validate(dict(settings)))
+        task = (
+            factory(options, **settings)
+            if form is None
+            else cast("Callable[..., Task]", factory)(options, form.model_validate(dict(settings)))
+        )
     except ValidationError as error:
         reasons = (
             f"task_options.{fault['loc'][0]}: {fault['msg']}, not {fault['input']!r}" for fault in error.errors()
         )
         raise ManifestError("; ".join(reasons)) from error
+    if options.reasons and not getattr(task, "gives_reasons", False):
+        raise ManifestError(f"jury.reasons: judges of task {name!r} are asked for no reason: leave it out")
+    return task
 
 
 def setting_names(name: str) -> list[str]:

@@ -81,6 +81,7 @@ class LaytonTask(QaTask):
     hint_labels = HINT_LABELS
     answer_schemas: Mapping[bool, ResponseSchema] = {True: ANSWER_SCHEMA}
     verdict_schemas: Mapping[bool, ResponseSchema] = {True: VERDICT_SCHEMA}
+    gives_reasons = False
 
     def __init__(self, options: TaskOptions, settings: LaytonSettings = LaytonSettings()) -> None:  # noqa: B008 - frozen
         self._is_original = settings.protocol == ORIGINAL

@@ -22,13 +22,14 @@ from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Res
 class TaskOptions:
     """Options from the manifest for a task. ``prompts`` maps a template's name to a file that replaces the template.
 
-    ``folder``: base of relative paths among the task's settings.
+    ``folder``: base of relative paths among the task's settings. ``reasons``: a judge says why before it decides.
     """
 
     split: str
     hints: int = 0
     prompts: Mapping[str, Path] | None = None
     folder: Path | None = None
+    reasons: bool = False
 
     def check_no_hints(self, task: str) -> None:
         """Raise ManifestError where the manifest asks for hints, which items of this task do not have."""

@@ -1,6 +1,7 @@
 """qa: questions of one's own, in words or with pictures, whose answers a jury judges.
 
-Rows have ``question`` and, as far as there are any: ``answer`` (the reference), ``id``, ``category``, ``context`` (a
+Rows have ``question`` and, as far as there are any: ``answer`` (the reference; or ``expected``, ``reference``,
+``target``, ``correct``), ``id``, ``category``, ``context`` (a
 text that the question is about), ``images`` and ``split``. ``layton`` is this task with its own prompts, columns and
 protocol.
 """
@@ -30,7 +31,7 @@ _SWITCHES = frozenset({"has_image", "with_justification"})
 _SLOTS: Mapping[str, TemplateVariables] = {
     "participant_system": TemplateVariables(_SWITCHES),
     "participant_question": TemplateVariables(_SWITCHES | {"question"}, must=frozenset({"question"})),
-    "judge_system": TemplateVariables(_SWITCHES),
+    "judge_system": TemplateVariables(_SWITCHES | {"with_reason"}),
     "judge_question": TemplateVariables(_SWITCHES | {"question"}, must=frozenset({"question"})),
     "judge_submission": TemplateVariables(
         _SWITCHES | {"answer", "submission", *SUBMITTED},
@@ -39,8 +40,10 @@ _SLOTS: Mapping[str, TemplateVariables] = {
     ),
 }
 _MOST_COLUMNS_SHOWN = 20
+_REFERENCES = ("answer", "reference", "expected", "target", "correct")
 
 VERDICT_FIELDS = ("is_answer_correct", "is_justification_correct")
+REASON = "reason"
 # The reasoning comes first, so that a model writes it before it commits to an answer.
 _ANSWER_SCHEMAS = {
     False: object_schema("answer", {"answer": "string"}),
@@ -78,6 +81,8 @@ class QaTask:
     answer_schemas: Mapping[bool, ResponseSchema] = _ANSWER_SCHEMAS
     """The form of a participant's reply, by whether it has a justification."""
     verdict_schemas: Mapping[bool, ResponseSchema] = _VERDICT_SCHEMAS
+    gives_reasons: bool = True
+    """Whether its judges can be asked why (``[jury] reasons``)."""
 
     def __init__(self, options: TaskOptions, settings: QaSettings = QaSettings()) -> None:  # noqa: B008 - frozen
         if self.splits is not None and options.split not in self.splits:
@@ -92,6 +97,9 @@ class QaTask:
         self.metrics: Sequence[str] = self.all_metrics if settings.justification else ANSWER_METRICS
         self._answer_schema = self.answer_schemas[settings.justification]
         self._verdict_schema = self.verdict_schemas[settings.justification]
+        if options.reasons:
+            fields = VERDICT_FIELDS if settings.justification else VERDICT_FIELDS[:1]
+            self._verdict_schema = object_schema("verdict", {REASON: "string", **dict.fromkeys(fields, "boolean")})
         self._pictures = (options.folder or Path()) / settings.pictures if settings.pictures else None
         folder = HERE / "prompts" / self.prompts
         self._templates = Templates(folder, self.slots, options.prompts, as_written=settings.fence is False)
@@ -132,7 +140,7 @@ class QaTask:
 
     def judge_prompt(self, candidate: Candidate) -> Prompt:
         item, prediction = candidate.item, candidate.prediction
-        system = self._templates.render("judge_system", **self._switches(item))
+        system = self._templates.render("judge_system", **self._switches(item), with_reason=self._options.reasons)
         name = "judge_submission"
         show = self._form_of(name)
         participants = without_surrogates if self._templates.is_as_written(name) else fence
@@ -154,9 +162,12 @@ class QaTask:
         return Prompt(system, parts_of(question, item.images, material), self._verdict_schema)
 
     def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
-        marks, note = read_marks(response, VERDICT_FIELDS if self._is_justified else VERDICT_FIELDS[:1])
+        fields = VERDICT_FIELDS if self._is_justified else VERDICT_FIELDS[:1]
+        marks, note = read_marks(response, fields)
         answer, justification = (marks.get(name) for name in VERDICT_FIELDS)
-        return Verdict(item_id, model, judge, answer, justification, note)
+        reply = read_reply(response, fields).value if marks and self._options.reasons else None
+        reason = None if reply is None else as_text(reply.get(REASON))
+        return Verdict(item_id, model, judge, answer, justification, note, reason)
 
     def _switches(self, item: Item) -> Mapping[str, bool]:
         return {"has_image": bool(item.images), "with_justification": self._is_justified}
@@ -189,7 +200,9 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
     question = needed_text(columns, "question", where)
     if columns.get("split") not in (split, None):
         return None
-    _check_options(columns, where)
+    reference = next((name for name in _REFERENCES if columns.get(name) is not None), _REFERENCES[0])
+    answer = text_of(columns, reference, where, numbers=True)
+    _check_options(columns, answer, where)
     context = text_of(columns, "context", where)
     more = {"context": context, "category_definition": text_of(columns, "category_definition", where)}
     return Item(
@@ -198,12 +211,12 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
         category=text_of(columns, "category", where, numbers=True) or "",
         question=question if context is None else f"{question}\n\n{context}",
         images=pictures_named(columns.get("images"), f"{where}: column 'images'", folder),
-        answer=text_of(columns, "answer", where, numbers=True),
+        answer=answer,
         payload={name: text for name, text in more.items() if text is not None},
     )
 
 
-def _check_options(columns: Mapping[str, JsonValue], where: str) -> None:
+def _check_options(columns: Mapping[str, JsonValue], reference: str | None, where: str) -> None:
     """Raise DataError for options as text without a list, and for an answer that is the number of one: they were meant
     for models, which would not see them."""
     for name in ("options", "choices"):
@@ -215,7 +228,7 @@ def _check_options(columns: Mapping[str, JsonValue], where: str) -> None:
     listed = next((value for name in ("options", "choices") if isinstance(value := columns.get(name), list)), None)
     if listed is None:
         listed = [value for name, value in columns.items() if name in ascii_lowercase and value is not None]
-    answer = str(columns.get("answer") or "").strip()
+    answer = (reference or "").strip()
     numbers = {str(number) for number in range(len(listed) + 1)}
     if len(listed) > 1 and answer in numbers and answer not in map(str, listed):
         raise DataError(

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.sources import RowLocation, Rows
-from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt
-from layton_batch.states import PredictionKind
+from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response
+from layton_batch.states import PredictionKind, RequestOutcome
+from layton_batch.tasks import load_task
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.qa import QaSettings, QaTask
 
@@ -75,3 +76,36 @@ def test_a_justification_is_asked_for_and_judged_only_on_demand(
     assert ("It follows." in text(prompts[1])) is justification
     assert "So." not in text(prompts[0])
     assert "So." in text(prompts[1])
+
+
+@pytest.mark.parametrize("column", ["answer", "reference", "expected", "target", "Correct"])
+def test_what_is_right_is_found_under_its_usual_names(column: str) -> None:
+    assert [item.answer for item in items({"question": "Why?", column: "So."})] == ["So."]
+
+
+def test_a_picture_of_a_data_set_that_has_no_bytes_is_the_file_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "cat.png").write_bytes(PNG)
+    rows = ({"question": "?", "images": [{"bytes": None, "path": "cat.png"}, {"bytes": BASE64, "path": "x.png"}]},)
+    (only,) = task().items(Rows(rows, (RowLocation(str(tmp_path / "quiz.jsonl"), 1),)))
+    assert only.images == (PICTURE, PICTURE)
+
+
+@pytest.mark.parametrize("justification", [False, True])
+def test_judges_are_asked_why_before_they_decide_where_the_manifest_asks_for_reasons(*, justification: bool) -> None:
+    mine = QaTask(TaskOptions("llm", reasons=True), QaSettings(justification=justification))
+    (only,) = mine.items([{"question": "Why?", "answer": "So."}])
+    prompt = mine.judge_prompt(Candidate(only, Prediction("1", "m", PredictionKind.ANSWERED, "Such.", "As.")))
+    assert prompt.response_schema is not None
+    properties = prompt.response_schema.schema["properties"]
+    fields = ["is_answer_correct", "is_justification_correct"][: 1 + justification]
+    assert list(properties) == ["reason", *fields]  # type: ignore[call-overload, arg-type]
+    marks = ", ".join(f'"{field}": true' for field in fields)
+    reply = Response("r", RequestOutcome.SUCCEEDED, f'{{"reason": "<b>is_answer_correct: false</b>", {marks}}}')
+    verdict = mine.parse_verdict("1", "m", "judge", reply)
+    assert (verdict.is_answer_correct, verdict.reason) == (True, "<b>is_answer_correct: false</b>")
+    assert task(justification=justification).parse_verdict("1", "m", "judge", reply).reason is None
+
+
+def test_tasks_with_published_prompts_ask_for_no_reason() -> None:
+    with pytest.raises(ManifestError, match=r"jury\.reasons"):
+        load_task("layton", TaskOptions("llm", reasons=True))

@@ -70,7 +70,8 @@ class Answerer(Protocol):
 
 ANSWER, JUSTIFICATION = "answer", "justification"
 ANSWER_VERDICT, JUSTIFICATION_VERDICT = "is_answer_correct", "is_justification_correct"
-REASONING = "reasoning"
+REASONS = frozenset({"reasoning", "reason"})
+"""Names under which a judge says why."""
 JUDGEMENT = "Judgement: "
 """Word that a prompt has a judge write before a 0 or a 1, where it wants no JSON."""
 

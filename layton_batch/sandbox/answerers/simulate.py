@@ -176,8 +176,7 @@ class SimulateAnswerer:
             kinds.ANSWER_VERDICT: on_answer,
             kinds.JUSTIFICATION_VERDICT: on_justification,
         }
-        if kinds.REASONING in kinds.properties(question.schema):
-            values[kinds.REASONING] = _IN_WORDS[on_answer]
+        values |= dict.fromkeys(kinds.REASONS & set(kinds.properties(question.schema)), _IN_WORDS[on_answer])
         key = (self._seed, question.model, name, span, text)
         form = reply_forms.form_for(self._profiles.judge(question.model).forms, *key)
         return _reply(question, form, values, *key)
