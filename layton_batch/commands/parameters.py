@@ -15,7 +15,6 @@ from layton_batch.commands.run_result import RunResult
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.sources import user_path
-from layton_batch.manifest.money_checks import check_dollars
 from layton_batch.runs.environment_notes import file_notes, hub_notes
 from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, named_runs, runs_at
 from layton_batch.settings import Settings
@@ -37,6 +36,14 @@ class CommandLineForm:
     type: object
     default: object = inspect.Parameter.empty
     split: Callable[[list[str]], Mapping[str, object]] | None = None
+
+
+def _check_dollars(text: str | None) -> str | None:
+    """Return the value of ``--max-usd``. Raises ManifestError for an option in its place: a shell replaces $5 by
+    nothing, and then the next word is taken for the amount."""
+    if text is not None and text.startswith("--"):
+        raise ManifestError(f"--max-usd {text}: give dollars as a number without $, such as 5.00: a shell replaces $5")
+    return text
 
 
 RunSource: TypeAlias = "str | Path | RunResult"
@@ -81,7 +88,7 @@ Family = Annotated[
 MaxUsd = Annotated[
     "str | float | Decimal | None",
     CommandLineForm(str | None),
-    typer.Option("--max-usd", callback=check_dollars, help="Budget in USD, instead of the manifest's."),
+    typer.Option("--max-usd", callback=_check_dollars, help="Budget in USD, instead of the manifest's."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Send without a question.")]
 UseSandbox = Annotated[

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from layton_batch.costs.estimate import image_size
-from layton_batch.errors import ManifestError
 from layton_batch.files.item_list import picture_size, shown_digest
 from layton_batch.providers.protocol import PictureLimits
 from layton_batch.records import Item
@@ -20,14 +19,6 @@ def item_notes(items: Sequence[Item], task: Task) -> list[str]:
     """Return a sentence for each kind of fault that a run would pay for silently."""
     notes = [*_without_reference(items)] if task.uses_jury else [FIRST_IS_NEVER_RIGHT] * first_is_never_right(items)
     return [*notes, *_of_duplicates(items)]
-
-
-def check_dollars(text: str | None) -> str | None:
-    """Return the value of ``--max-usd``. Raises ManifestError for an option in its place: a shell replaces $5 by
-    nothing, and then the next word is taken for the amount."""
-    if text is not None and text.startswith("--"):
-        raise ManifestError(f"--max-usd {text}: give dollars as a number without $, such as 5.00: a shell replaces $5")
-    return text
 
 
 def picture_notes(items: Sequence[Item], provider: str, limits: PictureLimits) -> list[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from layton_batch.files.addresses import shown
-from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers import OWN_ADDRESSES
 from layton_batch.settings import HUB, Settings, address_problem
+
+if TYPE_CHECKING:
+    from layton_batch.manifest.manifest import Manifest
 
 
 def file_notes(settings: Settings) -> Iterator[str]:
