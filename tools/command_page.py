@@ -58,7 +58,7 @@ def _commands() -> Iterator[tuple[str, TyperCommand]]:
 
 def _records(name: str, command: TyperCommand) -> Iterator[Record]:
     """Yield the parameters of a command as ``--help`` shows them."""
-    context = typer.Context(command, info_name=name)
+    context = typer.Context(command, info_name=name, help_option_names=["-h", "--help"])  # a command keeps its option
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record is not None and "--help" not in parameter.opts:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.files.run_folder import RunFolder, Workspace
 from layton_batch.interchange.judge_files import is_judge_file
 from layton_batch.interchange.score_table import USUAL, TableColumns
 from layton_batch.scoring.annotations import JoinedLabels
@@ -132,7 +133,7 @@ def read_sources(
     """
     options.check()
     metric = options.metric
-    sources = [file for source in _or_only_run(sources, runs) for file in _files_in(source)]
+    sources = [file for source in _or_only_run(sources, runs) for file in _files_in(source, runs)]
     judge_files = [source for source in sources if is_judge_file(source)]
     parts = [_of_judge_files(judge_files, settings, metric, verdicts=verdicts)] if judge_files else []
     for source in sources:
@@ -185,12 +186,15 @@ def _of_source(source: str, runs: Path, settings: Settings, options: BoardOption
     return _of_run(source, runs, settings, options.metric, verdicts=verdicts)
 
 
-def _files_in(source: str) -> Sequence[str]:
-    """Return the files of a folder of other programs' logs; else the source itself."""
+def _files_in(source: str, runs: Path) -> Sequence[str]:
+    """Return the files of a folder of other programs' logs; else the source itself, also where a run has its name."""
     from layton_batch.interchange.score_forms import files_in
 
     folder = Path(source)
-    if "://" in source or not folder.is_dir() or (folder / "run.json").exists() or is_votes(source):
+    is_ours = Workspace(folder).database.exists() or any(
+        RunFolder(root).manifest.exists() for root in (folder, runs / folder)
+    )
+    if "://" in source or is_ours or not folder.is_dir() or is_votes(source):
         return [source]
     return [str(path) for path in files_in(folder)] or [source]
 

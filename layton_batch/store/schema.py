@@ -48,21 +48,21 @@ class UsdColumn(TypeDecorator[Decimal]):
         return None if value is None else Decimal(value)
 
 
-class WordColumn(TypeDecorator[StrEnum]):
-    """A word of an enumeration, as text."""
+class StateColumn(TypeDecorator[StrEnum]):
+    """A state, an outcome, or another value of an enumeration, as text."""
 
     impl = String(32)
     cache_ok = True
 
-    def __init__(self, words: Callable[[str], StrEnum]) -> None:
+    def __init__(self, states: Callable[[str], StrEnum]) -> None:
         super().__init__()
-        self.words = words
+        self.states = states
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else str(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> StrEnum | None:
-        return None if value is None else self.words(value)
+        return None if value is None else self.states(value)
 
 
 class SpecColumn(TypeDecorator[ModelSpec]):
@@ -110,7 +110,7 @@ def _columns(record: type, *, without: tuple[str, ...]) -> Iterator[Column[Any]]
             continue
         kinds = get_args(hints[field.name]) or (hints[field.name],)
         kind = kinds[0]
-        column_type = WordColumn(kind) if issubclass(kind, StrEnum) else _TYPES[kind]
+        column_type = StateColumn(kind) if issubclass(kind, StrEnum) else _TYPES[kind]
         yield Column(field.name, column_type, nullable=type(None) in kinds)
 
 
@@ -141,7 +141,7 @@ jobs = Table(
     Column("run_id", String(128), nullable=False),
     Column("job_id", String(256), nullable=False),
     Column("seq", Integer, nullable=False),
-    Column("role", WordColumn(Role), nullable=False),
+    Column("role", StateColumn(Role), nullable=False),
     Column("provider", String(64), nullable=False),
     Column("spec", SpecColumn, nullable=False),
     Column("depends_on", String(256)),
@@ -174,7 +174,7 @@ answers = Table(
     "answers",  # what is bought, once in the whole database
     metadata,
     Column("fingerprint", LargeBinary(32), primary_key=True),
-    Column("state", WordColumn(AnswerState), nullable=False),
+    Column("state", StateColumn(AnswerState), nullable=False),
     Column("batch", Integer),  # the one that has it, asks for it, or asked last for it or for the answer before it
     Index("wanted_answers", "state", sqlite_where=text("state = 'wanted'"), postgresql_where=text("state = 'wanted'")),
 )
@@ -188,8 +188,8 @@ attempts = Table(
     Column("custom_id", String(64), nullable=False),
     Column("max_cost", UsdColumn),  # upper bound in USD; NULL: not known
     Column("is_open", Boolean, nullable=False, default=False),  # it may be billed, and has not come to its end
-    Column("outcome", WordColumn(RequestOutcome)),
-    Column("error_class", WordColumn(ErrorClass)),
+    Column("outcome", StateColumn(RequestOutcome)),
+    Column("error_class", StateColumn(ErrorClass)),
     Column("is_cut", Boolean, nullable=False, default=False),  # the answer ended at its output limit
     *_columns(RequestCost, without=("custom_id",)),
     Index(
