@@ -16,6 +16,7 @@ import narwhals as nw
 import polars as pl
 
 from layton_batch.errors import DataError, LaytonBatchError
+from layton_batch.grading.graded_models import ROUNDING
 from layton_batch.text import one_line
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def check_scores(frame: pl.DataFrame, argument: str, least: float, largest: floa
     if not {"item_id", "score"} <= set(frame.columns) or not frame["score"].dtype.is_numeric():
         return
     scores = frame["score"].cast(pl.Float64)
-    for row in (~scores.is_between(least, largest) & scores.is_not_nan()).arg_true().head(1):
+    for row in (~scores.is_between(least - ROUNDING, largest + ROUNDING) & scores.is_not_nan()).arg_true().head(1):
         score = scores[row]
         name, mark = ("min_score", "worst") if score < least else ("max_score", "best")
         range_ = f"between {least:g} and {largest:g}; {name} names the {mark} mark, where it is another"

@@ -53,7 +53,7 @@ class GradedFiles:
     notes: Sequence[str]
 
 
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 """How far a mark may be above the best one: sums of floats are."""
 
 
@@ -123,7 +123,7 @@ def _scaled(outcome: ItemOutcome, scale: float, place: str) -> ItemOutcome:
     if outcome.mark is None:
         return outcome
     mark = outcome.mark / scale
-    if 1 < abs(mark) <= 1 + _ROUNDING:
+    if 1 < abs(mark) <= 1 + ROUNDING:
         mark = math.copysign(1.0, mark)
     if not -1 <= mark <= 1:
         raise DataError(

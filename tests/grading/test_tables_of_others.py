@@ -56,6 +56,13 @@ def test_a_table_is_ranked_by_the_columns_that_it_has(
     assert scores(tmp_path / "larch.csv", *arguments) == {"larch": expected}
 
 
+def test_a_frame_may_be_a_rounding_above_the_best_mark() -> None:
+    rows = [
+        {"model": "larch", "item_id": item, "score": score} for item, score in (("a", 1.0000000000000002), ("b", 0))
+    ]
+    assert layton_batch.leaderboard(rows, this_set=True).frame["score"].to_list() == [50.0]
+
+
 @pytest.mark.parametrize("name", ["verdicts.csv", "verdicts.jsonl", "frame"])
 def test_a_table_of_verdicts_is_a_jury_and_its_labels(tmp_path: Path, name: str) -> None:
     columns = ["item=qid", "judge=g", "judge=c", "human=me"]
