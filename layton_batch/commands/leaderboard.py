@@ -45,9 +45,9 @@ def leaderboard(
     """Rank models from runs or files.
 
     Score, interval and rank range are for new items of this kind; with --this-set for exactly these items.
-    Files of recorded predictions, or the per-item scores of any evaluation program: a table (CSV, JSONL, Parquet) with
-    the columns model, item_id and score. --column names others, also those of judges' verdicts and of people's word:
-    item=COLUMN, model=, score=, judge= (for each judge), human=. A column `metric` is chosen by --metric.
+    Files of recorded predictions, or the per-item scores of any evaluation program: a table (CSV, XLSX, JSONL,
+    Parquet) with the columns model, item_id and score. --column names others, also those of judges' verdicts and of
+    labels: item=COLUMN, model=, score=, judge= (for each judge), human=. A column `metric` is chosen by --metric.
 
     Files of other programs, or a folder of them: Every Eval Ever lines, inspect_ai logs (.eval, .json),
     lm-evaluation-harness samples, promptfoo's results, tables of MLflow and ragas; their models are ranked on the items

@@ -29,7 +29,7 @@ def read_board_sources(
     settings, given = environment(), named_sources(source)
     options.check()
     for argument, entry in given.items():
-        if isinstance(entry, pl.DataFrame):
+        if isinstance(entry, pl.DataFrame) and not options.columns.score:
             check_scores(entry, argument, options.min_score, options.max_score or 1.0)
     with as_files(given) as names:
         evidence = read_sources(names, runs_folder(runs, settings), settings, options)

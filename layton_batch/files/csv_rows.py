@@ -56,7 +56,7 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
             )
             named = next(reader, [])
             header = [column.strip() for column in without_end(named)]
-            header[:1] = [header[0] or INDEX] if header else []
+            header[:1] = [header[0] or INDEX * (INDEX not in header)] if header else []
             check_header(header, f"{name}, line {1 + before}")
             line = reader.line_num + 1 + before
             for cells in reader:

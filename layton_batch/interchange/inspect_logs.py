@@ -34,6 +34,8 @@ from layton_batch.states import PredictionKind
 from layton_batch.text import plural
 
 _ZSTD, _LOCAL_HEADER = 93, 30
+_DIGITS = 4
+"""A number in a reducer's name has fewer."""
 _WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Scores that inspect writes as words: correct, partly correct, incorrect, no answer."""
 
@@ -170,16 +172,19 @@ _REDUCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
 def _reduction(name: str) -> Callable[[Sequence[float]], float] | None:
     """Return a reducer of inspect; None for one of somebody's own."""
     kind, _, number = name.rpartition("_")
-    if number.isdecimal() and kind == "at_least":
+    is_number = number.isdecimal() and len(number) < _DIGITS
+    if is_number and kind == "at_least":
         return lambda marks: float(sum(mark >= 1 for mark in marks) >= int(number))
-    if number.isdecimal() and kind == "pass_at":
+    if is_number and kind == "pass_at":
         return lambda marks: _pass_at(int(number), len(marks), sum(mark >= 1 for mark in marks))
     return _REDUCTIONS.get(name)
 
 
 def _pass_at(count: int, epochs: int, right: int) -> float:
     """Estimate the probability that one of so many answers is right (Chen et al. 2021, arXiv:2107.03374)."""
-    return 1.0 if epochs - right < count else 1.0 - comb(epochs - right, count) / comb(epochs, count)
+    if epochs < count:  # a log that was cut short
+        return float(right > 0)
+    return 1.0 - comb(epochs - right, count) / comb(epochs, count)
 
 
 def _headline(about: Object) -> list[str]:

@@ -8,6 +8,7 @@ layton-eval gives it (``judge_PROVIDER_MODEL_SPLIT….jsonl``, and ``thinking_32
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from layton_batch.tasks.protocol import TaskOptions, juried
 UNNAMED = "model"
 """Name of a judged model that nobody names."""
 _THINKING = "_thinking_32k"
+_FILE_NAME = re.compile(r"judges?_(?P<provider>[^_]+)_(?P<model>.+?)_(?:llm|vlm)[_.]")
 _COLUMNS = {"custom_id", "answer", "model"}
 
 
@@ -109,10 +111,9 @@ def _split(source: str) -> _JudgedModel:
 
 def _named_by(file_name: str) -> tuple[str, str]:
     """Return provider and name of the judged model by the name that layton-eval gives the file."""
-    parts = file_name.split("_")
-    if len(parts) < 4 or parts[0] not in ("judge", "judges"):
+    if (named := _FILE_NAME.match(file_name)) is None:
         return UNNAMED, UNNAMED
-    return parts[1], parts[2] + (_THINKING if _THINKING in file_name else "")
+    return named["provider"], named["model"] + (_THINKING if _THINKING in file_name else "")
 
 
 def _text(row: Row, name: str, place: RowLocation) -> str:

@@ -19,7 +19,6 @@ from layton_batch.interchange.score_file import (
     number_of,
     object_of,
 )
-from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
@@ -68,8 +67,8 @@ def _add(file: ScoreFile, row: Object, place: str, *, several: bool) -> None:
     if not names:
         raise DataError(f"{place}: there is no metric of document {number}")
     for name in names:
-        if isinstance(row.get(name), list | Mapping):
-            note = f"{file.where}: {name} is left out: its values are lists, not numbers"
+        if not isinstance(row.get(name), bool | int | float | None):
+            note = f"{file.where}: {name} is left out: it holds something else than numbers"
             file.notes += [note] if note not in file.notes else []
             continue
         mark = number_of(row.get(name))  # None: NaN, as for a document without a score
@@ -81,12 +80,9 @@ def _add(file: ScoreFile, row: Object, place: str, *, several: bool) -> None:
 def _metrics(row: Object) -> list[str]:
     """Return the metrics that the line names. Lines of versions before 0.4.8 have them as columns."""
     named = row.get("metrics")
-    names = named if isinstance(named, list) else [name for name in row if name not in _NOT_METRICS]
-    return [name for name in names if isinstance(name, str) and (isinstance(named, list) or _is_mark(row.get(name)))]
-
-
-def _is_mark(value: JsonValue) -> bool:
-    return isinstance(value, bool | int | float)
+    if isinstance(named, list):
+        return [name for name in named if isinstance(name, str)]
+    return [name for name in row if name not in _NOT_METRICS and isinstance(row[name], bool | int | float)]
 
 
 def _asked(row: Object) -> tuple[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from string import ascii_uppercase
 
@@ -29,7 +30,7 @@ too (``custom_id`` is the item in layton-eval's result files, and a request in o
 NO_ID = f"has no id of an item (a column called {', '.join(ITEM[:-1])} or {ITEM[-1]})"
 TEXT = ("response", "raw_text", "output")
 """Columns of a prediction that hold the whole reply; the first that is there counts."""
-_REFERENCES = ("reference", "expected", "target", "correct")
+_REFERENCES = ("reference", "expected", "target")
 IMPORTED = "imported"
 """The provider of a model of whom no file says who served it."""
 
@@ -110,14 +111,14 @@ def _rows_by_model(file: AnswerFile, name: str | None) -> dict[str, list[tuple[s
 
 
 def with_ids(file: AnswerFile) -> AnswerFile:
-    """Return the file with the number of its question as the id of each row, where none has an id and all have a
-    question; else as it is."""
+    """Return the file with a digest of its question as the id of each row, if none has an id and all have a question;
+    else as it is."""
     questions = [_named(row, "question") for _, row in file.rows]
     if not all(questions) or any(row.get(name) is not None for _, row in file.rows for name in ITEM):
         return file
-    numbers = {question: str(number) for number, question in enumerate(dict.fromkeys(questions), 1)}
-    numbered = zip(file.rows, questions, strict=True)
-    return AnswerFile(file.path, [(where, {**row, "id": numbers[question]}) for (where, row), question in numbered])
+    ids = {question: f"q{sha256(str(question).encode()).hexdigest()[:10]}" for question in questions}
+    rows = zip(file.rows, questions, strict=True)
+    return AnswerFile(file.path, [(where, {**row, "id": ids[question]}) for (where, row), question in rows])
 
 
 def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,11 @@ from layton_batch.interchange.score_file import ItemOutcome, Object, ScoreFile, 
 from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
 
+_ERROR = 2
+"""The ``failureReason`` of a call that failed."""
+_LABEL = 60
+"""Characters of a prompt's label that a model's name gets."""
+
 
 def is_document(document: Object) -> bool:
     """Return whether a JSON document has promptfoo's results."""
@@ -17,13 +23,16 @@ def is_document(document: Object) -> bool:
 
 
 def read(path: Path, document: Object) -> list[ScoreFile]:
-    """Read a file for each provider, and for each prompt where there are several: ``score``, and each named score.
+    """Read a file for each provider, prompt (if there are several) and repetition: ``score``, and each named score.
 
-    Raises DataError with file, row and reason.
+    Tests of the same variables are one item; a call that failed has no score. Raises DataError with file, row and
+    reason.
     """
     rows = _rows(document)
-    prompts = {_label(row, "prompt") for row in rows if isinstance(row, Mapping)}
-    files: dict[str, ScoreFile] = {}
+    prompts = _prompts(rows)
+    files: dict[tuple[str, int], ScoreFile] = {}
+    items: dict[int, str] = {}
+    times: Counter[tuple[str, str]] = Counter()
     for number, row in enumerate(rows, 1):
         place = f"{path}, result {number}"
         if not isinstance(row, Mapping):
@@ -32,15 +41,38 @@ def read(path: Path, document: Object) -> list[ScoreFile]:
         model = next((str(provider[name]) for name in ("label", "id") if provider.get(name)), "")
         if not model:
             raise DataError(f"{place}: 'provider' has no 'id'")
-        if len(prompts) > 1:
-            model += f" ({_label(row, 'prompt')})"
-        file = files.setdefault(model, ScoreFile(str(path), model, path.stem))
-        item, named = str(row.get("testIdx", number)), row.get("namedScores")
+        model += f" ({prompts[_prompt(row)]})" if len(prompts) > 1 else ""
+        question = fingerprint(row.get("testCase") or row.get("vars"))
+        item = items.setdefault(question, str(row.get("testIdx", number)))
+        times[model, item] += 1
+        sample = times[model, item]
+        file = files.setdefault((model, sample), ScoreFile(str(path), model, path.stem, sample=sample))
+        file.questions[item] = ("vars", question)
+        is_failed = row.get("failureReason") == _ERROR
+        kind = PredictionKind.MISSING if is_failed else PredictionKind.ANSWERED
+        named = row.get("namedScores")
         scores = {"score": row.get("score"), **(named if isinstance(named, Mapping) else {})}
         for name, score in scores.items():
-            file.add(name, item, ItemOutcome(number_of(score), str(PredictionKind.ANSWERED), None), place)
-        file.questions[item] = ("vars", fingerprint(row.get("vars") or row.get("testCase")))
+            file.add(name, item, ItemOutcome(None if is_failed else number_of(score), str(kind), None), place)
     return list(files.values())
+
+
+def _prompt(row: Object) -> str:
+    """Return what tells a row's prompt from the others."""
+    return str(row.get("promptIdx", row.get("prompt")))
+
+
+def _prompts(rows: Sequence[JsonValue]) -> dict[str, str]:
+    """Return the label of each prompt, with its number if another one has the same."""
+    labels: dict[str, str] = {}
+    for row in rows:
+        if isinstance(row, Mapping):
+            prompt = row.get("prompt")
+            label = (prompt.get("label") or prompt.get("raw")) if isinstance(prompt, Mapping) else prompt
+            labels.setdefault(_prompt(row), " ".join(str(label).split())[:_LABEL])
+    same = Counter(labels.values())
+    numbered = enumerate(labels.items(), 1)
+    return {prompt: label if same[label] == 1 else f"{label} {number}" for number, (prompt, label) in numbered}
 
 
 def _rows(document: Object) -> Sequence[JsonValue]:
@@ -49,9 +81,3 @@ def _rows(document: Object) -> Sequence[JsonValue]:
     if not isinstance(rows, list) or not rows or not isinstance(rows[0], Mapping):
         return []
     return rows if {"provider", "success"} <= rows[0].keys() else []
-
-
-def _label(row: Object, name: str) -> str:
-    part = row.get(name)
-    label = part.get("label") or part.get("raw") if isinstance(part, Mapping) else part
-    return str(label)[:80]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
+from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.interchange import every_eval_ever, inspect_logs, lm_eval, promptfoo, score_table
 from layton_batch.interchange.score_file import LARGEST_JSON, Object, ScoreFile, object_of
@@ -20,16 +21,20 @@ NAMES = (
 )
 
 
-_LOGS = (".eval", "samples_*.jsonl", ".jsonl", ".json")
+_ENDINGS = (".eval", ".json", ".jsonl", *ENDINGS, ".parquet")
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return the files of a folder of logs, also in folders within: those of the first of these forms that is there,
-    inspect's, lm-eval's samples, any JSONL, any JSON."""
-    for form in _LOGS:
-        if paths := sorted(path for path in folder.rglob(form if "*" in form else f"*{form}") if path.is_file()):
-            return paths
-    return []
+    """Return the files of a folder of logs, also in folders within: lm-eval's samples, else those of one ending.
+
+    Raises DataError for files of several endings, of which nobody knows what is meant.
+    """
+    if samples := sorted(folder.rglob("samples_*.jsonl")):
+        return samples
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in _ENDINGS and path.is_file())
+    if len(endings := dict.fromkeys(path.suffix for path in paths)) > 1:
+        raise DataError(f"{folder}: has {' and '.join(endings)} files; name the files that are to be ranked")
+    return paths
 
 
 def read(path: Path, columns: TableColumns = USUAL) -> list[ScoreFile] | None:

@@ -22,7 +22,6 @@ from layton_batch.files.sources import Row, RowLocation, stream_placed_rows, str
 from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.interchange.score_file import ItemOutcome, Object, ScoreFile
 from layton_batch.records import JsonValue
-from layton_batch.scoring.evidence import ANSWERED
 from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet
 from layton_batch.scoring.gold_file import ITEM, parse_gold
 from layton_batch.states import PredictionKind
@@ -34,9 +33,11 @@ _ITEMS = ("item_id", "item", "id", "question_id", "example_id", "sample_id", "in
 _MODELS = ("model", "model_name", "model_id", "llm")
 _SCORES = (METRIC, "correct", "is_correct", "passed", "pass", "success", "accuracy", "acc", "exact_match")
 _MLFLOW = ("/v1/score", "/score", "/value")
+_LESS_IS_BETTER = frozenset({"toxicity", "flesch_kincaid_grade_level", "ari_grade_level"})
+"""Metrics of MLflow."""
 _RAGAS = ("faithfulness", "answer_relevancy", "context_precision", "context_recall", "answer_correctness",
           "factual_correctness", "semantic_similarity", "context_entity_recall")  # fmt: skip
-_JUDGE = "judge_"
+_JUDGE, _HUMAN = "judge_", "human"
 _PARQUET = ".parquet"
 _TABLES = (*ENDINGS, WORKBOOK, _PARQUET)
 _KINDS = frozenset(map(str, PredictionKind))
@@ -60,18 +61,20 @@ class TableColumns:
     def of(cls, given: Sequence[str]) -> Self:
         """Read ``ROLE=COLUMN`` each. Raises ManifestError for another role, and for one that is there twice."""
         names: dict[str, str] = {}
-        judges: list[str] = []
+        judges: dict[str, str] = {}
         for text in given:
             role, _, name = text.partition("=")
             if role not in ROLES or not name:
                 raise ManifestError(f"--column {text!r}: must be ROLE=COLUMN; the roles are {', '.join(ROLES)}")
-            if role == "judge":
-                judges.append(name)
-            elif names.setdefault(role, name) != name:
+            if role == "judge" and judges.setdefault(_judge(name), name) != name:
+                raise ManifestError(f"--column {text!r}: {judges[_judge(name)]!r} is a column of the same judge")
+            if role != "judge" and names.setdefault(role, name) != name:
                 raise ManifestError(f"--column {text!r}: {role} is {names[role]!r} already; a table has one")
         if "human" in names and not judges:
-            raise ManifestError("--column human=…: name the judges too (judge=…); people's word alone is score=…")
-        return cls(**names, judges=tuple(dict.fromkeys(judges)))
+            raise ManifestError("--column human=…: name the judges too (judge=…); labels alone are score=…")
+        if judges and "score" in names:
+            raise ManifestError("--column: a table has scores (score=…), or verdicts (judge=…), not both")
+        return cls(**names, judges=tuple(judges.values()))
 
 
 USUAL = TableColumns()
@@ -79,11 +82,13 @@ USUAL = TableColumns()
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Columns of a table. ``model``: None: all rows are of one model. ``scores``: column by metric."""
+    """Columns of a table. ``model``: None: all rows are of one model. ``scores``: column by metric; not ``is_named``:
+    they have the form of another program, and those that hold no numbers are none."""
 
     item: str
     model: str | None
     scores: Mapping[str, str]
+    is_named: bool
 
 
 def _layout(names: Collection[str], columns: TableColumns) -> _Layout | None:
@@ -95,12 +100,13 @@ def _layout(names: Collection[str], columns: TableColumns) -> _Layout | None:
     if score is not None:
         scores = {score: score}
     else:
-        scores = {name.removesuffix(end): name for end in reversed(_MLFLOW) for name in names if name.endswith(end)}
+        ends = {name: end for end in reversed(_MLFLOW) for name in names if name.endswith(end)}
+        scores = {name.removesuffix(end): name for name, end in ends.items()}
         scores = scores or {name: name for name in _RAGAS if name in names and "user_input" in names}
     is_of_one_model = bool(columns.score) or score is None
     if item is None or not scores or not (model or is_of_one_model):
         return None
-    return _Layout(item, model, scores)
+    return _Layout(item, model, scores, score is not None)
 
 
 def is_row(row: Object, columns: TableColumns) -> bool:
@@ -116,7 +122,7 @@ def is_table(path: Path, columns: TableColumns) -> bool:
 def read(path: Path, columns: TableColumns) -> list[ScoreFile]:
     """Read the scores, a file for each model and sample. Raises DataError with file, line or row, and reason."""
     files: dict[tuple[str, str, int, int], ScoreFile] = {}
-    layout = None
+    layout, unread = None, dict[str, str]()
     for place, row in _placed(path):
         layout = layout or _layout(row.keys(), columns)
         if layout is None:
@@ -130,23 +136,41 @@ def read(path: Path, columns: TableColumns) -> list[ScoreFile]:
             file = files[key] = ScoreFile(str(path), model, path.stem, provider, hints, sample)
         item, metric = _needed(row, layout.item, place), _text(row.get("metric"))
         for name, column in layout.scores.items():
-            file.add(metric or name, item, _outcome(row, column, place), place)
+            try:
+                outcome = _outcome(row, column, place)
+            except DataError:
+                if layout.is_named:
+                    raise
+                unread.setdefault(name, place)
+                continue
+            file.add(metric or name, item, outcome, place)
+    for file in files.values():
+        file.lower_is_better = set(_LESS_IS_BETTER & file.metrics.keys())
+        for name, place in unread.items():
+            file.metrics.pop(name, None)
+            file.notes.append(f"{place}: {name} is left out: it holds something else than numbers")
     return list(files.values())
 
 
 def read_verdicts(path: Path, columns: TableColumns) -> GoldSet | None:
-    """Read the verdicts of judges, and people's word, on each answer: true or false, yes or no, 1 or 0; empty: none.
+    """Read the verdicts of judges, and people's labels, on each answer: true or false, yes or no, 1 or 0; empty: none.
 
     None: the file has none. Raises DataError with file, line or row, and reason.
     """
-    if not columns.judges:
-        first = _first_row(path)
-        is_by_answer = "judge" not in first and any(name in first for name in _ITEMS)
-        judges = tuple(name for name in first if name.startswith(_JUDGE)) if is_by_answer else ()
-        if not judges or columns.score:
-            return None
-        columns = replace(columns, judges=judges, human="human" if "human" in first else "")
-    return parse_gold(_gold_rows(path, columns))
+    first = _first_row(path)
+    item, model = (
+        given or next((name for name in usual if name in first), usual[0])
+        for given, usual in ((columns.item, _ITEMS), (columns.model, _MODELS))
+    )
+    if not columns.judges and (not _has_usual_judges(first) or _layout(first.keys(), columns) or item not in first):
+        return None
+    return parse_gold(_gold_rows(path, replace(columns, item=item, model=model)))
+
+
+def _has_usual_judges(row: Row) -> bool:
+    """Return whether a row has verdicts under their usual names. Gold sets say more of their judges so."""
+    is_other = "judge" in row or any(name == ITEM or name.startswith(VERDICT["answer_correct"]) for name in row)
+    return not is_other and any(name.startswith(_JUDGE) for name in row)
 
 
 def _first_row(path: Path) -> Row:
@@ -160,24 +184,29 @@ def _first_row(path: Path) -> Row:
 
 
 def _gold_rows(path: Path, columns: TableColumns) -> Iterator[tuple[RowLocation, Row]]:
+    """Yield each row as one of a gold set. Lines of JSON may leave out what is null."""
+    is_first = True
     for location, row in stream_placed_rows(path):
         place = f"{path}, {_unit(path)} {location.line}"
-        item, model = (
-            given or next((name for name in usual if name in row), usual[0])
-            for given, usual in ((columns.item, _ITEMS), (columns.model, _MODELS))
-        )
-        _check_columns((item, model, *columns.judges, columns.human or None), row, place)
-        name = _needed(row, model, place)
-        gold: dict[str, JsonValue] = {ITEM: _needed(row, item, place), "model": name, "kind": ANSWERED}
+        if is_first:
+            _check_columns((columns.item, columns.model, *columns.judges, columns.human or None), row, place)
+            is_first = False
+        name, kind = _needed(row, columns.model, place), _kind(row, place)
+        gold: dict[str, JsonValue] = {ITEM: _needed(row, columns.item, place), "model": name, "kind": kind}
         gold["provider"] = _text(row.get("provider")) or name
         gold["n_hints"], gold["sample"] = _whole(row, "n_hints", 0, place), _whole(row, "sample", 1, place)
-        for column in columns.judges:
-            judge = column.removeprefix(_JUDGE)
-            gold[VERDICT["answer_correct"] + judge] = _verdict(row, column, place)
-            gold[VERDICT["justification_correct"] + judge] = None
-        gold[HUMAN["answer_correct"]] = _verdict(row, columns.human, place) if columns.human else None
+        for column in columns.judges or [name for name in row if name.startswith(_JUDGE)]:
+            gold[VERDICT["answer_correct"] + _judge(column)] = _verdict(row, column, place)
+            gold[VERDICT["justification_correct"] + _judge(column)] = None
+        human = columns.human or ("" if columns.judges else _HUMAN)
+        gold[HUMAN["answer_correct"]] = _verdict(row, human, place) if human else None
         gold[HUMAN["justification_correct"]] = None
         yield location, gold
+
+
+def _judge(column: str) -> str:
+    """Return the name of the judge whose verdicts are in a column."""
+    return column.removeprefix(_JUDGE)
 
 
 def _placed(path: Path) -> Iterator[tuple[str, Row]]:
@@ -195,10 +224,14 @@ def _check_columns(names: Sequence[str | None], row: Row, place: str) -> None:
 
 
 def _outcome(row: Object, column: str, place: str) -> ItemOutcome:
+    return ItemOutcome(_score(row.get(column), column, place), _kind(row, place), _text(row.get("flag")))
+
+
+def _kind(row: Object, place: str) -> str:
     kind = _text(row.get("kind")) or str(PredictionKind.ANSWERED)
     if kind not in _KINDS:
         raise DataError(f"{place}: 'kind' is {kind!r}, and there are {', '.join(PredictionKind)}")
-    return ItemOutcome(_score(row.get(column), column, place), kind, _text(row.get("flag")))
+    return kind
 
 
 def _score(value: JsonValue, column: str, place: str) -> float | None:
@@ -222,7 +255,7 @@ def _score(value: JsonValue, column: str, place: str) -> float | None:
 
 
 def _verdict(row: Object, column: str, place: str) -> bool | None:
-    score = _score(row[column], column, place)
+    score = _score(row.get(column), column, place)
     if score not in (None, 0.0, 1.0):
         raise DataError(f"{place}: {column!r} is {score:g}; a verdict is true or false, yes or no, 1 or 0, or empty")
     return None if score is None else score == 1.0

@@ -51,9 +51,10 @@ class PastUsage:
 
 
 def _kind(frozen: str) -> Sequence[object]:
-    """Return what decides how long prompts are: task, split and hints of a frozen manifest."""
+    """Return what decides how long prompts and replies are: task, split, hints, and whether judges say why."""
     content = orjson.loads(frozen)["manifest"]
-    return content["task"], content["items"].get("split"), content["items"].get("hints")
+    has_reasons = (content.get("jury") or {}).get("reasons", False)
+    return content["task"], content["items"].get("split"), content["items"].get("hints"), has_reasons
 
 
 def _key(role: Role, spec: ModelSpec) -> _Key:

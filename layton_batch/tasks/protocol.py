@@ -125,6 +125,13 @@ class AdvisesLimits(Protocol):
 
 
 @runtime_checkable
+class MayGiveReasons(Protocol):
+    """A task whose judges can be asked why (``TaskOptions.reasons``): its verdicts have a ``reason`` then."""
+
+    gives_reasons: bool
+
+
+@runtime_checkable
 class MayShowUnfenced(Protocol):
     """A task that can be told to put a participant's words into a judge's prompt as they are."""
 

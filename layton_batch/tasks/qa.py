@@ -1,7 +1,7 @@
 """qa: questions of one's own, in words or with pictures, whose answers a jury judges.
 
-Rows have ``question`` and, as far as there are any: ``answer`` (the reference; or ``expected``, ``reference``,
-``target``, ``correct``), ``id``, ``category``, ``context`` (a
+Rows have ``question`` and, as far as there are any: ``answer`` (the reference; or ``reference``, ``expected``,
+``target``), ``id``, ``category``, ``context`` (a
 text that the question is about), ``images`` and ``split``. ``layton`` is this task with its own prompts, columns and
 protocol.
 """
@@ -9,6 +9,7 @@ protocol.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Literal
@@ -40,7 +41,7 @@ _SLOTS: Mapping[str, TemplateVariables] = {
     ),
 }
 _MOST_COLUMNS_SHOWN = 20
-_REFERENCES = ("answer", "reference", "expected", "target", "correct")
+_REFERENCES = ("reference", "expected", "target")
 
 VERDICT_FIELDS = ("is_answer_correct", "is_justification_correct")
 REASON = "reason"
@@ -101,8 +102,11 @@ class QaTask:
             fields = VERDICT_FIELDS if settings.justification else VERDICT_FIELDS[:1]
             self._verdict_schema = object_schema("verdict", {REASON: "string", **dict.fromkeys(fields, "boolean")})
         self._pictures = (options.folder or Path()) / settings.pictures if settings.pictures else None
+        slots = dict(self.slots)
+        if options.reasons:
+            slots["judge_system"] = replace(slots["judge_system"], must=frozenset({"with_reason"}))
         folder = HERE / "prompts" / self.prompts
-        self._templates = Templates(folder, self.slots, options.prompts, as_written=settings.fence is False)
+        self._templates = Templates(folder, slots, options.prompts, as_written=settings.fence is False)
 
     @property
     def shows_unfenced(self) -> bool:
@@ -200,8 +204,7 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
     question = needed_text(columns, "question", where)
     if columns.get("split") not in (split, None):
         return None
-    reference = next((name for name in _REFERENCES if columns.get(name) is not None), _REFERENCES[0])
-    answer = text_of(columns, reference, where, numbers=True)
+    answer = _reference(columns, where)
     _check_options(columns, answer, where)
     context = text_of(columns, "context", where)
     more = {"context": context, "category_definition": text_of(columns, "category_definition", where)}
@@ -214,6 +217,16 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
         answer=answer,
         payload={name: text for name, text in more.items() if text is not None},
     )
+
+
+def _reference(columns: Mapping[str, JsonValue], where: str) -> str | None:
+    """The reference answer: in ``answer``, else what other programs call so, if it is a text."""
+    for name in ("answer", *_REFERENCES):
+        if name == "answer" or isinstance(columns.get(name), str | int | float):
+            text = text_of(columns, name, where, numbers=True)
+            if text is not None:
+                return text
+    return None
 
 
 def _check_options(columns: Mapping[str, JsonValue], reference: str | None, where: str) -> None:

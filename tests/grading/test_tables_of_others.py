@@ -45,9 +45,11 @@ def scores(*arguments: str | Path) -> dict[str, float]:
         ("q,who,points,score\na,larch,1,0\nb,larch,0,0\n",
          ("--column", "item=q", "--column", "model=who", "--column", "score=points"), 50.0),
         ("inputs,outputs,exact/v1/score,exact/v1/justification\nwhat,x,1,good\nwhy,y,0,bad\n", (), 50.0),
+        ("inputs,toxicity/v1/score,similar/v1/score,words/value\nwhat,0.9,1,Paris\nwhy,0.9,0,Rome\n", (), 50.0),
+        ("model,item_id,score,judge_cost\nlarch,a,1,0\nlarch,b,0,0\n", (), 50.0),
         ("user_input,response,faithfulness,answer_relevancy\nwhat,x,1,0\nwhy,y,0.5,0\n", (), 75.0),
     ],
-    ids=["index of pandas", "usual names", "rounding", "first metric", "metric", "named", "MLflow", "ragas"],
+    ids=["index", "usual names", "rounding", "first metric", "metric", "named", "MLflow", "toxic", "cost", "ragas"],
 )  # fmt: skip
 def test_a_table_is_ranked_by_the_columns_that_it_has(
     tmp_path: Path, text: str, arguments: Sequence[str], expected: float
@@ -93,9 +95,27 @@ def test_verdicts_under_their_usual_names_need_no_option(tmp_path: Path) -> None
     assert {judge["judge"] for judge in json.loads(ended.out)["judges"]} == {"g", "c"}
 
 
+def test_lines_of_verdicts_may_leave_out_what_is_null_and_say_what_is_no_answer(tmp_path: Path) -> None:
+    rows = [
+        {"item_id": "1", "judge_a": 1}, {"item_id": "2", "judge_b": 0, "human": 1}, {"item_id": "3", "kind": "missing"},
+    ]  # fmt: skip
+    rows = [{**row, "model": "larch"} for row in rows]
+    (row,) = board(write_lines(tmp_path / "verdicts.jsonl", rows))
+    assert (row["own_labels"], row["n_items"], row["n_missing"]) == (1, 3, 1)
+
+
 @pytest.mark.parametrize(
     "columns",
-    [["colour=a"], ["judge"], ["human=me"], ["item=a", "item=b"], ["item=nothing", "score=g"], ["judge=qid"]],
+    [
+        ["score=g", "judge=c"],
+        ["judge=g", "judge=judge_g"],
+        ["colour=a"],
+        ["judge"],
+        ["human=me"],
+        ["item=a", "item=b"],
+        ["item=nothing", "score=g"],
+        ["judge=qid"],
+    ],
 )
 def test_columns_that_a_table_cannot_have_are_refused(columns: Sequence[str]) -> None:
     rows = [{**row, "g": 1, "c": 0} for row in VERDICTS]
@@ -121,12 +141,20 @@ def test_promptfoos_results_are_ranked_by_provider_and_prompt(tmp_path: Path) ->
     assert scores(path, "--metric", "tone") == {"a:larch": 50.0}
     path.write_text(json.dumps(_promptfoo(_result("a:larch", 0, 1.0), _result("a:larch", 0, 0.0, "short"))))
     assert scores(path) == {"a:larch (p)": 100.0, "a:larch (short)": 0.0}
+    failed = {**_result("a:larch", 1, 0.0), "failureReason": 2}
+    path.write_text(json.dumps(_promptfoo(_result("a:larch", 0, 1.0), failed)))
+    assert scores(path) == {"a:larch": 100.0}  # an outage is no wrong answer
+    again = {**_result("a:larch", 0, 0.0), "testIdx": 7}
+    path.write_text(json.dumps(_promptfoo(_result("a:larch", 0, 1.0), again)))
+    assert [(row["score"], row["n_items"]) for row in board(path, "--this-set")] == [(50.0, 1)]  # --repeat 2
 
 
 def test_a_folder_of_logs_is_its_files(tmp_path: Path) -> None:
     for name in ("finch.eval", "robin.eval"):
         (tmp_path / name).write_bytes((GOLDEN / name).read_bytes())
     assert set(scores(tmp_path)) == {"mockllm/finch", "mockllm/robin"}
+    (tmp_path / "notes.jsonl").write_text("{}\n")
+    assert call("leaderboard", tmp_path).code == 2
 
 
 def _log(path: Path, values: Sequence[object], *, reducer: str = "mean", **changes: object) -> Path:
@@ -148,12 +176,13 @@ def _log(path: Path, values: Sequence[object], *, reducer: str = "mean", **chang
 @pytest.mark.parametrize(
     ("reducer", "expected"),
     [("mean", 50.0), ("max", 100.0), ("median", 50.0), ("mode", 100.0), ("at_least_2", 100.0), ("at_least_3", 0.0),
-     ("pass_at_1", 50.0), ("pass_at_3", 100.0), ("mine", 50.0)],
+     ("pass_at_1", 50.0), ("pass_at_3", 100.0), ("pass_at_9", 100.0), ("mine", 50.0), ("at_least_" + "9" * 5000, 50.0)],
 )  # fmt: skip
 def test_epochs_are_brought_together_as_the_log_says(tmp_path: Path, reducer: str, expected: float) -> None:
     path = _log(tmp_path / "wren.json", [[1, 0, 0, 1]], reducer=reducer)
     assert scores(path) == {"mockllm/wren": expected}
-    assert ("epochs count as their mean" in call("leaderboard", path).err) is (reducer == "mine")
+    is_known = reducer != "mine" and not reducer.endswith("99")
+    assert ("epochs count as their mean" in call("leaderboard", path).err) is not is_known
 
 
 def test_what_a_scorer_wrote_that_is_no_number_counts_as_0_and_is_told(tmp_path: Path) -> None:
@@ -173,7 +202,7 @@ def test_of_a_log_that_was_cut_short_and_its_retry_the_whole_one_counts(tmp_path
 
 
 def test_a_document_of_lm_eval_without_a_score_is_outside_it(tmp_path: Path) -> None:
-    lines = [lm_eval_line(0, {"acc": float("nan")}), lm_eval_line(1, {"acc": 1.0})]
+    lines = [lm_eval_line(0, {"text": "a", "acc": float("nan")}), lm_eval_line(1, {"text": "b", "acc": 1.0})]  # type: ignore[dict-item]
     path = tmp_path / "samples_t_2026-11-20T10-00-00.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     results = {"model_name": "larch", "higher_is_better": {"t": {"acc": True}}}
@@ -190,3 +219,5 @@ def test_a_judge_file_of_layton_eval_says_by_its_name_whom_it_judges(tmp_path: P
     path = write_lines(tmp_path / "judge_openai_gpt-5_llm_2026_thinking_32k.jsonl", [line])
     (row,) = board(path)
     assert (row["provider"], row["model"]) == ("openai", "gpt-5_thinking_32k")
+    others = [write_lines(tmp_path / f"judge_{name}_on_mine.jsonl", [{**line, "model": name}]) for name in ("a", "b")]
+    assert [row["model"] for row in board(*others)] == ["model"]

@@ -77,7 +77,7 @@ def test_a_finished_run_has_a_page_for_every_item_and_model(parsed: dict[str, Pa
         ("index.html", ("riddles", "alpha-9", "80.0", "78.1–81.6", "1–2", "95 % CI", "$0.0372", "$0.0744")),
         ("items/0003.html", (
             "How many?", "First hint Count. Third hint Count.", "Seven.", "I counted.", "right 2 of 2 yes",
-            "split jury 1 of 2 yes", "judge 0 answer ✓ correct reason ✓ correct", "unparsed",
+            "split jury 1 of 2 yes", "judge 0 answer ✓ correct justification ✓ correct", "unparsed",
             "As it was sent for 3 of 3 answers", "1,250 tokens in, 500 out (125 reasoning), $0.0031")),
         ("judges.html", ("12 labelled answers", "judge 0 12 1.000", "judge 1 12 0.500", "+50.0")),
         ("items/index.html", ("3 right", "1 right, 1 split jury, 1 unanswered")),

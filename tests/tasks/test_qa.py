@@ -78,9 +78,10 @@ def test_a_justification_is_asked_for_and_judged_only_on_demand(
     assert "So." in text(prompts[1])
 
 
-@pytest.mark.parametrize("column", ["answer", "reference", "expected", "target", "Correct"])
+@pytest.mark.parametrize("column", ["answer", "reference", "expected", "Target"])
 def test_what_is_right_is_found_under_its_usual_names(column: str) -> None:
-    assert [item.answer for item in items({"question": "Why?", column: "So."})] == ["So."]
+    assert [item.answer for item in items({"question": "Why?", "answer": " ", column: "So."})] == ["So."]
+    assert [item.answer for item in items({"question": "Why?", "target": ["So."], "correct": True})] == [None]
 
 
 def test_a_picture_of_a_data_set_that_has_no_bytes_is_the_file_that_it_names(tmp_path: Path) -> None:
@@ -104,6 +105,15 @@ def test_judges_are_asked_why_before_they_decide_where_the_manifest_asks_for_rea
     verdict = mine.parse_verdict("1", "m", "judge", reply)
     assert (verdict.is_answer_correct, verdict.reason) == (True, "<b>is_answer_correct: false</b>")
     assert task(justification=justification).parse_verdict("1", "m", "judge", reply).reason is None
+
+
+def test_a_prompt_of_ones_own_asks_for_the_reason_too(tmp_path: Path) -> None:
+    own = tmp_path / "judge.txt"
+    own.write_text("Judge it.{% if with_justification %}{% endif %}")
+    with pytest.raises(ManifestError, match=r"must use .*with_reason"):
+        QaTask(TaskOptions("llm", prompts={"judge_system": own}, reasons=True))
+    own.write_text("Judge it{% if with_reason %}, and say why{% endif %}.")
+    QaTask(TaskOptions("llm", prompts={"judge_system": own}, reasons=True))
 
 
 def test_tasks_with_published_prompts_ask_for_no_reason() -> None:

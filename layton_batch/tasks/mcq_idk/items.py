@@ -108,7 +108,7 @@ def item_from(row: FileRow, number: int, split: str, seed: int | None, n_options
 
     Raises DataError naming the row and what is wrong with it.
     """
-    columns = _unnested(_lower(row))
+    columns = _unnested(_lower(row), f"row {number}")
     if n_options is not None:
         columns = _numbered(columns, n_options, number)
     item_id = _id(columns, number)
@@ -158,17 +158,21 @@ def _lower(row: FileRow) -> dict[str, JsonValue]:
     return {name.strip().lower(): value for name, value in row.items()}
 
 
-def _unnested(columns: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The columns with ARC's options as a list, and the right one by its text in the place of its label."""
+def _unnested(columns: dict[str, JsonValue], where: str) -> dict[str, JsonValue]:
+    """The columns with ARC's options as a list, and the right one by its text in the place of its label. Raises
+    DataError for a label that no option has."""
     name = next((name for name in _OPTIONS if isinstance(columns.get(name), Mapping)), None)
     nested = columns.get(name) if name is not None else None
     if name is None or not isinstance(nested, Mapping):
         return columns
-    texts, labels = nested.get("text"), nested.get("label")
-    right, given = _given_right(columns)
-    if right is not None and isinstance(texts, list) and isinstance(labels, list) and given in labels[: len(texts)]:
-        columns = {**columns, right: texts[labels.index(given)]}
-    return {**columns, name: texts}
+    texts = _as_list(nested.get("text"), name, where)
+    labels, (right, given) = nested.get("label"), _given_right(columns)
+    if right is not None and isinstance(labels, list):
+        by_label = dict(zip((str(label).strip() for label in labels), texts, strict=False))
+        if (label := str(given).strip()) not in by_label:
+            raise DataError(f"{where}: column {right!r} is {label[:80]!r}; the labels are {', '.join(by_label)}")
+        columns = {**columns, right: by_label[label]}
+    return {**columns, name: list[JsonValue](texts)}
 
 
 def _id(columns: FileRow, number: int) -> str:

@@ -71,11 +71,15 @@ def test_the_right_option_is_named_by_text_letter_or_index(column: str, answer: 
 
 
 @pytest.mark.parametrize("column", ["answerKey", "expected", "target", "correct"])
-@pytest.mark.parametrize(("labels", "answer"), [(["1", "2"], "2"), (["A", "B"], "B")])
-def test_the_nested_choices_of_arc_are_read(labels: list[JsonValue], answer: str, column: str) -> None:
+@pytest.mark.parametrize(("labels", "answer"), [(["1", "2"], 2), ([1, 2], "2"), (["A", "B"], "B ")])
+def test_the_nested_choices_of_arc_are_read(labels: list[JsonValue], answer: JsonValue, column: str) -> None:
     nested: Row = {"question": "Which gas?", "choices": {"text": ["2", "neon"], "label": labels}, column: answer}
     (only,) = task().items([nested])
     assert (sorted(shown(only)), only.answer) == (["2", "neon"], "neon")
+    numbers: Row = {**nested, "choices": {"text": [3, 1], "label": labels}}
+    assert [item.answer for item in task().items([numbers])] == ["1"]
+    with pytest.raises(DataError, match="the labels are"):
+        task().items([{**nested, column: "C"}])
 
 
 def test_the_columns_of_gpqa_are_read() -> None:
