@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _HUB = "hf://"
+_OF_THE_HUB = "/resolve/main/"
 WEB = ("http://", "https://")
 WAITS_SECONDS = (1.0, 2.0, 4.0)
 LONGEST_WAIT_SECONDS = 60.0
@@ -50,7 +51,7 @@ def _hub_url(source: str, settings: Settings) -> str:
     if len(parts) < 4 or parts[0] != "datasets" or not all(parts) or ".." in parts:
         raise DataError(f"{source}: a hub source has the form hf://datasets/<owner>/<name>/<path of the file>")
     owner, name, path = parts[1], parts[2], "/".join(parts[3:])
-    return f"{settings.hf_endpoint}/datasets/{owner}/{name}/resolve/main/{path}"
+    return f"{settings.hf_endpoint}/datasets/{owner}/{name}{_OF_THE_HUB}{path}"
 
 
 @contextmanager
@@ -151,11 +152,17 @@ def _try(client: httpx.Client, url: str, target: Path, clock: Clock) -> None:
 
 
 def _check_target(host: str, url: str) -> None:
-    """Raise DataError where a call for ``url`` was redirected from another machine to an address of this machine or of
-    its link, where services answer that trust who calls them."""
+    """Raise DataError if a call for ``url`` was redirected to another host, unless the hub did so, or to an address of
+    this machine or of its link, where services answer that trust who calls them."""
     if leads_home(url, host):
         raise DataError(
             f"{shown(url)}: redirects to {host}, an address of this machine or its local link, which is not followed"
+        )
+    parts = urlsplit(url)
+    if host != parts.hostname and _OF_THE_HUB not in parts.path:  # the hub keeps large files on other hosts
+        raise DataError(
+            f"{shown(url)}: redirects to another host, {host}, which is not followed: name the address there, or a "
+            "copy of the file on this machine"
         )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Protocol, cast
 
 from layton_batch.plug_ins import Registry
@@ -26,8 +25,8 @@ BUILT_IN: dict[str, str] = {
     "gemini": "layton_batch.providers.gemini:Gemini",
     "mistral": "layton_batch.providers.mistral:Mistral",
     "together": "layton_batch.providers.together:Together",
-    "groq": "layton_batch.providers.groq:Groq",
-    "doubleword": "layton_batch.providers.doubleword:Doubleword",
+    "groq": "layton_batch.providers.openai:Groq",
+    "doubleword": "layton_batch.providers.openai:Doubleword",
     "openrouter": "layton_batch.providers.openrouter:OpenRouter",
     "xai": "layton_batch.providers.xai:Xai",
     "vertex": "layton_batch.providers.vertex:Vertex",
@@ -72,10 +71,8 @@ def unknown_provider(name: str) -> str:
 
 
 def connect(name: str, access: Access | None) -> Provider:
-    """A provider ready for use, at its own address unless ``access`` names another; nothing is sent and no SDK is
-    imported before its first call."""
-    if access is not None and access.base_url is None:
-        access = replace(access, base_url=OWN_ADDRESSES.get(name))
+    """Return a provider ready for use, at its own address unless ``access`` names another; nothing is sent and no SDK
+    is imported before its first call."""
     return provider_class(name)(access)
 
 

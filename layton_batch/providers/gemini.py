@@ -1,4 +1,5 @@
-"""The batch API of the Gemini Developer API, through ``google-genai``.
+"""Google's batches of generateContent: the forms that Gemini's and Vertex's lines share, and the batch API of the
+Gemini Developer API through ``google-genai``.
 
 Uploads, creation and cancelling go through the SDK. Operations are read as the API sends them, over the SDK's own HTTP
 client and connections: the SDK's objects drop a batch's error and counts, and turn an unknown state into a warning.
@@ -7,54 +8,86 @@ client and connections: the SDK's objects drop a batch's error and counts, and t
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from functools import partial
+from contextlib import ExitStack, closing
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from layton_batch.errors import (
     AmbiguousCallError,
-    FileError,
     NotFoundError,
     ProviderError,
     ProviderReplyError,
     RequestRefusedError,
     UnknownStatusError,
 )
-from layton_batch.providers import gemini_forms as forms
-from layton_batch.providers import http_rules
-from layton_batch.providers.http_client import certificates, open_client
-from layton_batch.providers.openai_shape import meaning
-from layton_batch.providers.protocol import (
-    NO_REASON,
-    Access,
-    Capabilities,
-    Limits,
-    ModelNotice,
-    ResultPart,
-    StatusMeaning,
+from layton_batch.providers.dialect import Dialect, opened
+from layton_batch.providers.finding import ListedBatch, by_name, pages, rows
+from layton_batch.providers.http_client import certificates
+from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, StatusMeaning
+from layton_batch.providers.result_rows import errored, malformed, rpc_error_class, unreadable
+from layton_batch.providers.wire_json import (
+    JsonObject,
+    at,
+    clean,
+    count,
+    excerpt,
+    merged,
+    moment,
+    objects,
+    parse_object,
+    text,
+    whole,
 )
-from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
-from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
-from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Request, Response, Snapshot, Submission
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.records import (
+    EMPTY,
+    Image,
+    JsonValue,
+    MatchingBatch,
+    ModelSpec,
+    Reasoning,
+    Request,
+    Response,
+    Snapshot,
+    Submission,
+    Usage,
+)
+from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
 
-if TYPE_CHECKING:
-    import httpx2
-    from google import genai
-
-ADDRESS = "https://generativelanguage.googleapis.com"
 VERSION, OLDER_VERSION = "v1", "v1beta"
 """The SDK speaks the first by itself. Google's pages on batches still show the second, and the first was seen to refuse
 what it lacks: a call that is refused for that goes to the second, which is then kept.
 
 Only a refusal with 404 or 400 leads there: it is certain that nothing was created and nothing is billed."""
+LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "XHIGH"}
+
+_REQUEST_FIELDS = frozenset(
+    {
+        "systemInstruction", "contents", "generationConfig", "safetySettings", "tools", "toolConfig", "cachedContent",
+        "labels", "store", "serviceTier",
+    }
+)  # fmt: skip
+"""A passthrough parameter of another name belongs to ``generationConfig``, as ``temperature`` does."""
+
+_FINISH = {
+    "STOP": FinishReason.STOP,
+    "MAX_TOKENS": FinishReason.LENGTH,
+    "SAFETY": FinishReason.REFUSAL,
+    "RECITATION": FinishReason.REFUSAL,
+    "BLOCKLIST": FinishReason.REFUSAL,
+    "PROHIBITED_CONTENT": FinishReason.REFUSAL,
+    "SPII": FinishReason.REFUSAL,
+    "IMAGE_SAFETY": FinishReason.REFUSAL,
+}
+_OWN_CODES = frozenset({"404", "NOT_FOUND"})
+"""Codes of the API's own 404; another comes from who knows no such path."""
+_OF_A_METHOD = re.compile(r"\bfor API version\b|\b(unknown|no such) method\b|\bmethod not found\b", re.IGNORECASE)
+_UNKNOWN_NAME = re.compile(r"\bUnknown name\b", re.IGNORECASE)
 
 _Made = TypeVar("_Made")
 _KEY_HEADER = "x-goog-api-key"
-_RUNNING = ("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING")
 _ENDED = {
     "SUCCEEDED": BatchOutcome.COMPLETED,
     "PARTIALLY_SUCCEEDED": BatchOutcome.COMPLETED,
@@ -63,7 +96,7 @@ _ENDED = {
     "EXPIRED": BatchOutcome.EXPIRED,
 }
 _MEANINGS = {
-    **{word: StatusMeaning(Lifecycle.IN_FLIGHT) for word in _RUNNING},
+    **dict.fromkeys(("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING"), StatusMeaning(Lifecycle.IN_FLIGHT)),
     "CANCELLING": StatusMeaning(Lifecycle.CANCELLING),
     **{word: StatusMeaning(Lifecycle.ENDED, outcome) for word, outcome in _ENDED.items()},
 }
@@ -72,10 +105,57 @@ JOB_STATES: Mapping[str, StatusMeaning] = MappingProxyType({f"JOB_STATE_{w}": m 
 _BATCH_STATES = {f"BATCH_STATE_{word}": means for word, means in _MEANINGS.items()}  # the words of the wire
 
 
-class Gemini:
+class GenerateContent(Dialect):
+    """The forms of a batch API whose lines carry requests and replies of generateContent."""
+
+    def check(self, spec: ModelSpec) -> list[str]:
+        """List in words which of a model's settings this API cannot do."""
+        effort, budget = spec.reasoning.effort, spec.reasoning.budget_tokens
+        listed = []
+        if effort is not None and effort != "none" and effort not in LEVELS:
+            listed.append(f"reasoning {effort!r} is not one of none, {', '.join(LEVELS)}")
+        if effort in LEVELS and "gemini-2" in spec.model:
+            listed.append(f"{spec.model} takes a thinking budget, not a level: set reasoning = {{ budget_tokens = … }}")
+        if effort == "none" and "gemini-3" in spec.model:
+            listed.append(
+                f"{spec.model} cannot switch thinking off: the least is reasoning = 'minimal' or, without it, 'low'"
+            )
+        if budget is not None and budget < -1:
+            listed.append(f"reasoning.budget_tokens = {budget}: 0 switches thinking off, -1 leaves it to the model")
+        listed += [f"params.{key}: the REST name is wanted, {_camel(key)}" for key in spec.params if "_" in key]
+        ours = [key for key in ("contents", "systemInstruction") if key in spec.params]
+        return listed + [f"params.{key} is set by layton-batch" for key in ours]
+
+    def encode(self, request: Request) -> dict[str, JsonValue]:
+        return {"key": request.custom_id, "request": _body(request)}
+
+    def decode(self, line: bytes) -> Response:
+        """Read one result line. Vertex writes an error as ``status``: a text, or an object like Gemini's ``error``; an
+        empty one means success."""
+        row = parse_object(line, self.name, "a result line")
+        key = text(row, "key") or text(at(row, "metadata"), "key")
+        if key is None:
+            raise ProviderReplyError(f"{self.name}: a result line names no key: {excerpt(line)}")
+        error = row.get("error") or row.get("status")
+        if error and not objects(at(row, "response"), "candidates"):
+            return errored(key, None, error)
+        if isinstance(row.get("response"), Mapping):
+            return _answer(key, at(row, "response"))
+        return unreadable(
+            key, f"{self.name}: the result line of {clean(key, 80)} holds neither a response nor an error"
+        )
+
+
+def class_of(error: JsonObject) -> ErrorClass:
+    """Classify why a batch failed, by its google.rpc.Status."""
+    return rpc_error_class(whole(error.get("code")), text(error, "status"), text(error, "message"))
+
+
+class Gemini(GenerateContent):
     """See the module text."""
 
     name: str = "gemini"
+    key_variable: str = "GEMINI_API_KEY"
     limits: Limits = Limits(
         max_requests=200_000,  # none is documented; the file's size is what counts
         max_bytes=1_980_000_000,  # 2 GB less 1 %
@@ -92,197 +172,47 @@ class Gemini:
         ),
     )
     status_map: Mapping[str, StatusMeaning] = MappingProxyType({**_BATCH_STATES, **JOB_STATES})
+    # FAILED_PRECONDITION, Google's word for a batch that has ended, is also its word for an account without billing
+    refuses_cancel = (400, 402, 409)
 
     def __init__(self, access: Access | None) -> None:
-        self._access = access
+        super().__init__(access)
         version = access.api_version if access is not None else None
         self._version, self._may_change = version or VERSION, version is None
-        self._http: httpx2.Client | None = None
-        self._client: genai.Client | None = None
 
-    # ---- no network
+    def _connect(self, key: str, access: Access, http: Any) -> Any:
+        from google import genai
 
-    def check(self, spec: ModelSpec) -> list[str]:
-        """List in words which of a model's settings this API cannot do."""
-        return forms.problems(spec)
-
-    def encode(self, request: Request) -> dict[str, JsonValue]:
-        return forms.encode(request)
-
-    def decode(self, line: bytes) -> Response:
-        return forms.decode(line, self.name)
-
-    # ---- network
-
-    def upload(self, submission: Submission) -> str | None:
-        """The file's name, chosen by us: a second upload of it is refused and the first one is taken."""
-        name = _file_name(submission)
-        client = self._connected()
-        if not submission.path.is_file():
-            raise FileError(f"gemini: batch file {submission.path} cannot be read: there is no such file")
-
-        def send() -> None:
-            # the address per call too: else data goes to whatever host the reply names
-            options = {"base_url": self._address(), "api_version": self._version}
-            with self._wire(f"upload {submission.file_name}"):
-                client.files.upload(
-                    file=submission.path,
-                    config={  # type: ignore[arg-type]
-                        "name": name,
-                        "display_name": submission.tag,
-                        "mime_type": "application/jsonl",
-                        "http_options": options,
-                    },
-                )
-
-        try:
-            self._in_a_version_that_knows(send)
-        except ProviderError as error:
-            # 404 too: the SDK may send the last part again by itself when only the reply to it was bad
-            if error.status not in (400, 404, 409) or not self._is_there(name, submission):
-                raise
-        return name
-
-    def create(self, submission: Submission) -> str:
-        if submission.input_ref is None:
-            raise ProviderError(f"gemini: batch {submission.batch_id} was not uploaded before it was to be created")
-        client, source = self._connected(), {"file_name": submission.input_ref}
-
-        def send() -> str:
-            with self._wire(f"create batch {submission.batch_id}", paid=True):
-                options = {"api_version": self._version}
-                job = client.batches.create(
-                    model=submission.model,
-                    src=source,  # type: ignore[arg-type]
-                    config={"display_name": submission.tag, "http_options": options},  # type: ignore[arg-type]
-                )
-                if not job.name:
-                    raise ProviderReplyError("gemini: the reply to a create names no batch")
-                return job.name
-
-        return self._in_a_version_that_knows(send, paid=True)
-
-    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
-        """Batches of our display name; what shows nothing of itself may be ours, and only a person can know.
-
-        Where a create was tried and our version shows none, the older one is asked too: it may have been made there.
-        """
-        matches = self._found(submission)
-        if not matches and submission.intended_at is not None and self._may_change and self._version == VERSION:
-            self._version = OLDER_VERSION
-            try:
-                matches = self._found(submission)
-            except RequestRefusedError as error:
-                if not forms.is_of_version(error, named=False):
-                    raise
-            finally:
-                self._version = OLDER_VERSION if matches else VERSION
-        return matches
-
-    def _found(self, submission: Submission) -> Sequence[MatchingBatch]:
-        matches = []
-        for operation in submission.listed(self._listed, self._version):
-            shown, metadata = isinstance(operation.get("metadata"), Mapping), at(operation, "metadata")
-            name, tag = text(operation, "name"), text(metadata, "displayName")
-            if shown and tag != submission.tag:
-                if submission.is_of_a_copy(name, [tag or ""]):
-                    matches.append(MatchingBatch(name or "", certain=False, of_a_copy=True))
-                continue
-            if name is None and not shown:
-                raise ProviderReplyError("gemini: the list of batches shows one without a name")
-            matches.append(MatchingBatch(name or "", certain=shown, created_at=moment(metadata, "createTime")))
-        return matches
-
-    def snapshot(self, provider_id: str) -> Snapshot:
-        operation = self._get(_resource(provider_id), f"poll batch {provider_id}")
-        metadata, error = at(operation, "metadata"), at(operation, "error")
-        word, means = meaning(self.status_map, metadata.get("state"), self.name, provider_id)
-        stats = at(metadata, "batchStats")
-        file = text(at(metadata, "output"), "responsesFile") or text(at(operation, "response"), "responsesFile")
-        outcome = means.outcome
-        if outcome is BatchOutcome.COMPLETED and file is None:
-            if not forms.all_failed(stats):  # as a word that tells nothing: the file may still come; the deadline holds
-                raise UnknownStatusError(
-                    f"gemini: batch {provider_id} is {word} but names no results file", code=f"{word} without results"
-                )
-            outcome = BatchOutcome.FAILED
-        failed = outcome is BatchOutcome.FAILED
-        return Snapshot(
-            provider_id=provider_id,
-            provider_status=word,
-            state=means.state,
-            outcome=outcome,
-            results_ref=file if means.state is Lifecycle.ENDED else None,
-            total=whole(stats.get("requestCount")),
-            succeeded=forms.counted(stats, "successfulRequestCount"),
-            failed=forms.counted(stats, "failedRequestCount"),
-            message=clean(text(error, "message") or "") or (NO_REASON if failed else None),
-            error_class=forms.error_class_of(error) if failed else ErrorClass.NONE,
+        return genai.Client(
+            vertexai=False,  # else an environment variable could send everything elsewhere
+            api_key=key,
+            http_options={  # type: ignore[arg-type]
+                "base_url": self._address,
+                "api_version": self._version,
+                "timeout": int(access.timeout_seconds * 1000),
+                "retry_options": {"attempts": 1},
+                "httpx_client": http,
+                "async_client_args": dict.fromkeys(("verify", "ssl"), certificates("httpx2")),  # unused
+            },
         )
 
-    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
-        if snapshot.results_ref:
-            ref = snapshot.results_ref
-            yield ResultPart("output", self._download(ref), partial(self._download, ref))
+    def _headers(self) -> dict[str, str]:
+        self._open()
+        return {_KEY_HEADER: self._key()}
 
-    def cancel(self, provider_id: str) -> None:
-        client = self._connected()
-
-        def send() -> None:
-            with self._wire(f"cancel batch {provider_id}"):
-                client.batches.cancel(name=provider_id, config={"http_options": {"api_version": self._version}})
-
-        try:
-            self._in_a_version_that_knows(send)
-        except ProviderError as error:
-            # what has ended cannot be cancelled; Google's word for that, FAILED_PRECONDITION, is also its word for an
-            # account without billing, so whether the end is why is seen only by looking
-            if error.status not in (400, 402, 409) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
-                raise
-
-    def about(self, model: str) -> ModelNotice | None:
-        """Read the model's own page, in the API's preview where the API itself does not have it."""
-        client = self._connected()
-        for version in (VERSION, "v1beta"):
-            options = {"http_options": {"base_url": self._address(), "api_version": version}}
-            try:
-                with self._wire("ask about a model"):
-                    page = client.models.get(model=model, config=options)  # type: ignore[arg-type]
-                    return ModelNotice((page.name or "").removeprefix("models/") or None)
-            except NotFoundError:
-                continue
-        return None
-
-    def close(self) -> None:
-        """Let go of connections; the next call opens new ones."""
-        if self._client is not None:
-            self._client.close()
-        if self._http is not None:
-            self._http.close()
-        self._client = self._http = None
-
-    # ---- wire
-
-    def _key(self) -> str:
-        return api_key(self._access, "GEMINI_API_KEY", self.name)
-
-    def _address(self) -> str:
-        return ((self._access.base_url if self._access else None) or ADDRESS).rstrip("/")
-
-    def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
-        return wire(self.name, call, secret=self._key(), paid=paid)
+    # ---- two versions
 
     def _in_a_version_that_knows(self, call: Callable[[], _Made], *, paid: bool = False) -> _Made:
-        """Return the result of ``call``. Repeat the call in the older version where ours may lack the method.
+        """Return the result of ``call``. Repeat the call in the older version if ours may lack the method.
 
-        The older one is kept where it carried the call out, or may have. ``paid``: only where the refusal is of a
-        method or a field; what may be about the file or the model is no reason to send a create again.
+        The older one is kept if it carried the call out, or may have. ``paid``: only if the refusal is of a method or a
+        field; what may be about the file or the model is no reason to send a create again.
         """
         try:
             return call()
         except RequestRefusedError as error:
             is_newer = self._may_change and self._version == VERSION
-            if not is_newer or not forms.is_of_version(error, named=paid):
+            if not is_newer or not _is_of_version(error, named=paid):
                 raise
         self._version = OLDER_VERSION
         try:
@@ -292,104 +222,266 @@ class Gemini:
                 self._version = VERSION
             raise
 
-    def _transport(self) -> httpx2.Client:
-        key = self._key()
-        if self._http is None:
-            import httpx2
+    @property
+    def _options(self) -> dict[str, Any]:
+        """The options of a call of the SDK: the version, and the address, else data goes to whatever host a reply
+        names."""
+        return {"http_options": {"base_url": self._address, "api_version": self._version}}
 
-            # no redirects of the SDK's calls, one of which is paid: what the next address says is not what became of it
-            headers = {_KEY_HEADER: key}
-            self._http = open_client(httpx2.Client, self._access, headers=headers, follow_redirects=False)
-        return self._http
-
-    def _connected(self) -> genai.Client:
-        transport = self._transport()
-        if self._client is None:
-            from google import genai
-
-            seconds = self._access.timeout_seconds if self._access else 600.0
-            self._client = genai.Client(
-                vertexai=False,  # else an environment variable could send everything elsewhere
-                api_key=self._key(),
-                http_options={  # type: ignore[arg-type]
-                    "base_url": self._address(),
-                    "api_version": self._version,
-                    "timeout": int(seconds * 1000),
-                    "retry_options": {"attempts": 1},
-                    "httpx_client": transport,
-                    "async_client_args": dict.fromkeys(("verify", "ssl"), certificates("httpx2")),  # unused
-                },
-            )
-        return self._client
-
-    def _get(self, path: str, call: str, params: Mapping[str, str] | None = None) -> JsonObject:
-        transport = self._transport()
+    def _get(self, path: str, call: str, **query: str) -> JsonObject:
+        """Read a resource as the API sends it."""
 
         def ask() -> JsonObject:
-            with self._wire(call):
-                url = f"{self._address()}/{self._version}/{path}"
-                reply = transport.get(url, params=params, follow_redirects=True)
-                reply.raise_for_status()
-                return parse_object(reply.content, self.name, f"the reply to: {call}")
+            url = f"{self._address}/{self._version}/{path}"
+            return self._ask(call, lambda _: self._http.get(url, params=query, headers=self._headers()))
 
         return self._in_a_version_that_knows(ask)
 
-    def _listed(self) -> Iterator[JsonObject]:
-        """Every operation: the API neither filters nor promises an order."""
+    # ---- calls
 
-        def read(token: str | None) -> JsonObject:
-            return self._get("batches", "list batches", {"pageSize": "100"} | ({"pageToken": token} if token else {}))
+    def upload(self, submission: Submission) -> str | None:
+        """Return the file's name, chosen by us: a second upload of it is refused and the first one is taken."""
+        name, client = _file_name(submission), self._open()
+        opened(submission.path, self.name).close()
+        described = {"name": name, "display_name": submission.tag, "mime_type": "application/jsonl"}
 
-        def following(page: JsonObject) -> str | None:
-            return (text(page, "nextPageToken") or "") if page.get("nextPageToken") else None
+        def send() -> None:
+            with self._wire(f"upload {submission.file_name}"):
+                client.files.upload(file=submission.path, config={**described, **self._options})
 
-        for page in http_rules.turned(self.name, read, following):
-            yield from _rows(page)
+        try:
+            self._in_a_version_that_knows(send)
+        except ProviderError as error:
+            # 404 too: the SDK may send the last part again by itself when only the reply to it was bad
+            if error.status not in (400, 404, 409) or not self._is_there(name, submission):
+                raise
+        return name
 
     def _is_there(self, name: str, submission: Submission) -> bool:
-        """Return whether an earlier upload of the same bytes holds the name; 403 or 404 where there is none."""
+        """Return whether an earlier upload of the same bytes holds the name; 403 or 404 if there is none."""
         try:
             file = self._get(_resource(name), f"look for the uploaded file {name}")
         except RequestRefusedError:
             return False
         return count(file, "sizeBytes") == submission.path.stat().st_size and text(file, "state") != "FAILED"
 
-    def _download(self, name: str, start: int = 0) -> Iterator[bytes]:
-        transport, headers = self._transport(), http_rules.range_headers(start)
-        with self._wire(f"download {name}"), ExitStack() as open_replies:
+    def create(self, submission: Submission) -> str:
+        source = {"file_name": self._input_ref(submission)}
 
-            def ask() -> httpx2.Response:
-                with self._wire(f"download {name}"):
-                    url = f"{self._address()}/{self._version}/{_resource(name)}:download"
-                    stream = transport.stream(
-                        "GET", url, params={"alt": "media"}, headers=headers, follow_redirects=True
-                    )
-                    reply = open_replies.enter_context(stream)
-                    if reply.is_error:
-                        reply.read()
-                    reply.raise_for_status()
-                    return reply
+        def send() -> str:
+            config = {"display_name": submission.tag, **self._options}
+            return self._created(
+                submission,
+                lambda client: client.batches.create(model=submission.model, src=source, config=config),
+                "name",
+            )
 
-            reply = self._in_a_version_that_knows(ask)
-            http_rules.check_range(self.name, start, reply.status_code, reply.headers)
-            yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
+        return self._in_a_version_that_knows(send, paid=True)
+
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
+        """Return batches of our display name; what shows nothing of itself may be ours, and only a person can know.
+
+        If a create was tried and our version shows none, the older one is asked too: it may have been made there.
+        """
+        matches = self._matches(submission)
+        if not matches and submission.intended_at is not None and self._may_change and self._version == VERSION:
+            self._version = OLDER_VERSION
+            try:
+                matches = self._matches(submission)
+            except RequestRefusedError as error:
+                if not _is_of_version(error, named=False):
+                    raise
+            finally:
+                self._version = OLDER_VERSION if matches else VERSION
+        return matches
+
+    def _matches(self, submission: Submission) -> Sequence[MatchingBatch]:
+        batches = submission.listed(lambda: self._listed(submission), self._version)
+        return by_name(batches, submission, submission.tag)
+
+    def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
+        """Yield every operation: the API neither filters nor promises an order."""
+
+        def read(token: str | None) -> JsonObject:
+            return self._get("batches", "list batches", pageSize="100", **({"pageToken": token} if token else {}))
+
+        def following(page: JsonObject) -> str | None:
+            return (text(page, "nextPageToken") or "") if page.get("nextPageToken") else None
+
+        for page in pages(self.name, read, following):
+            for operation in rows(page, "operations", self.name, may_lack=("nextPageToken",)):
+                name, metadata = text(operation, "name"), at(operation, "metadata")
+                is_blank = not isinstance(operation.get("metadata"), Mapping)
+                if name is None and is_blank:
+                    raise ProviderReplyError("gemini: the list of batches shows one without a name")
+                tag = None if is_blank else text(metadata, "displayName") or ""
+                yield ListedBatch(name or "", moment(metadata, "createTime"), name=tag, is_blank=is_blank)
+
+    def snapshot(self, provider_id: str) -> Snapshot:
+        operation = self._get(_resource(provider_id), f"poll batch {provider_id}")
+        metadata, error = at(operation, "metadata"), at(operation, "error")
+        word, means = self._meaning(metadata.get("state"), provider_id)
+        stats, outcome = at(metadata, "batchStats"), means.outcome
+        total = whole(stats.get("requestCount"))
+        succeeded, failed = (counted(stats, f"{kind}RequestCount") for kind in ("successful", "failed"))
+        file = text(at(metadata, "output"), "responsesFile") or text(at(operation, "response"), "responsesFile")
+        if outcome is BatchOutcome.COMPLETED and file is None:
+            if not total or failed != total or succeeded != 0:
+                # as a word that tells nothing: the file may still come; the deadline holds
+                raise UnknownStatusError(
+                    f"gemini: batch {provider_id} is {word} but names no results file", code=f"{word} without results"
+                )
+            outcome = BatchOutcome.FAILED
+        return self._snapshot(
+            provider_id,
+            word,
+            outcome=outcome,
+            files=(file, None),
+            counts=(total, succeeded, failed),
+            reason=text(error, "message"),
+            error_class=class_of(error),
+        )
+
+    def _cancel(self, client: Any, provider_id: str) -> object:
+        return client.batches.cancel(name=provider_id, config=self._options)
+
+    def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
+        with ExitStack() as stack:
+
+            def ask() -> tuple[bytes, Iterator[bytes]]:
+                url = f"{self._address}/{self._version}/{_resource(ref)}:download?alt=media"
+                pieces = stack.enter_context(closing(self._stream(url, f"download {ref}", start)))
+                return next(pieces, b""), pieces  # the first piece shows that the version has the file
+
+            first, rest = self._in_a_version_that_knows(ask)
+            yield first
+            yield from rest
+
+    def about(self, model: str) -> ModelNotice | None:
+        """Read the model's own page, in the API's preview if the API itself does not have it."""
+        for version in (VERSION, OLDER_VERSION):
+            options = {"http_options": {"base_url": self._address, "api_version": version}}
+            try:
+                page = self._ask(
+                    "ask about a model",
+                    lambda client, options=options: client.models.get(model=model, config=options),  # type: ignore[misc]
+                )
+            except NotFoundError:
+                continue
+            return ModelNotice((text(page, "name") or "").removeprefix("models/") or None)
+        return None
 
 
-def _rows(page: JsonObject) -> list[JsonObject]:
-    """The operations of a page; none at all are left out. What is no listing must not count as an empty one."""
-    rows = objects(page, "operations")
-    if "error" in page or (page and page.keys().isdisjoint(("operations", "nextPageToken"))):
-        raise ProviderReplyError("gemini: what was to be the list of batches is none")
-    if page.get("operations", []) != rows:
-        raise ProviderReplyError("gemini: the list of batches holds no batches")
-    return rows
+def _is_of_version(error: RequestRefusedError, *, named: bool) -> bool:
+    """Return whether an API version may have refused a call because it lacks its method or a field. ``named``: only
+    where it says so; else any 404 counts, also one that may be about what was asked for."""
+    if error.status == 400:
+        return _UNKNOWN_NAME.search(str(error)) is not None
+    if error.status != 404:
+        return False
+    return not named or error.code not in _OWN_CODES or _OF_A_METHOD.search(str(error)) is not None
+
+
+def counted(stats: JsonObject, key: str) -> int | None:
+    """One of a batch's counts, 0 where it is left out among others; None where nothing usable is told."""
+    return whole(stats.get(key, 0)) if stats else None
 
 
 def _file_name(submission: Submission) -> str:
-    """At most 40 characters of a-z, 0-9 and dashes, the same for the same attempt with the same bytes."""
+    """Return at most 40 characters of a-z, 0-9 and dashes, the same for the same attempt with the same bytes."""
     digest = hashlib.sha256(f"{submission.tag}\n{submission.sha256}".encode()).hexdigest()
     return f"files/layton-{digest[:32]}"
 
 
 def _resource(name: str) -> str:
     return quote(name, safe="/")
+
+
+# ---- forms of requests
+
+
+def _body(request: Request) -> JsonObject:
+    """The REST form (camelCase) of one generateContent call; the model is named by the batch, not here."""
+    spec, prompt = request.model, request.prompt
+    call: dict[str, JsonValue] = {}
+    if prompt.system:
+        call["systemInstruction"] = {"parts": [{"text": prompt.system}]}
+    call["contents"] = [{"role": "user", "parts": [_part(part) for part in prompt.parts]}]
+    config: dict[str, JsonValue] = {}
+    if prompt.response_schema is not None:
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = prompt.response_schema.schema
+    if spec.max_output_tokens is not None:
+        config["maxOutputTokens"] = spec.max_output_tokens
+    thinking = _thinking(spec.reasoning)
+    if thinking:
+        config["thinkingConfig"] = thinking
+    if config:
+        call["generationConfig"] = config
+    return merged(call, _sorted_params(spec.params))
+
+
+def _part(part: str | Image) -> JsonObject:
+    if isinstance(part, str):
+        return {"text": part}
+    return {"inlineData": {"mimeType": part.media_type, "data": part.base64}}
+
+
+def _thinking(reasoning: Reasoning) -> JsonObject:
+    """Levels for the Gemini 3 family, budgets for the 2.5 one; a budget of 0 is what switches thinking off."""
+    if reasoning.budget_tokens is not None:
+        return {"thinkingBudget": reasoning.budget_tokens}
+    if reasoning.effort == "none":
+        return {"thinkingBudget": 0}
+    return {"thinkingLevel": LEVELS.get(reasoning.effort, reasoning.effort.upper())} if reasoning.effort else {}
+
+
+def _sorted_params(params: JsonObject) -> JsonObject:
+    top = {key: value for key, value in params.items() if key in _REQUEST_FIELDS}
+    config = {key: value for key, value in params.items() if key not in _REQUEST_FIELDS}
+    return merged(top, {"generationConfig": config}) if config else top
+
+
+def _camel(key: str) -> str:
+    head, *rest = key.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+# ---- forms of replies
+
+
+def _answer(custom_id: str, reply: JsonObject) -> Response:
+    candidates = objects(reply, "candidates")
+    candidate = candidates[0] if candidates else EMPTY
+    parts = objects(at(candidate, "content"), "parts")
+    answer = "".join(text(part, "text") or "" for part in parts if part.get("thought") is not True)
+    blocked = text(at(reply, "promptFeedback"), "blockReason") if not candidates else None
+    raw = text(candidate, "finishReason") or blocked
+    if not answer and raw is None:
+        return malformed(custom_id, _usage(at(reply, "usageMetadata")), text(reply, "modelVersion"))
+    finish = FinishReason.REFUSAL if blocked else _FINISH.get(raw or "", FinishReason.OTHER)
+    why = text(candidate, "finishMessage") or text(at(reply, "promptFeedback"), "blockReasonMessage") or raw
+    return Response(
+        custom_id,
+        RequestOutcome.SUCCEEDED,
+        text=answer or None,
+        finish_reason=finish,
+        raw_finish_reason=clean(raw, 80) if raw else None,
+        refusal=why if finish is FinishReason.REFUSAL else None,
+        usage=_usage(at(reply, "usageMetadata")),
+        served_model=text(reply, "modelVersion"),
+    )
+
+
+def _usage(usage: JsonObject) -> Usage:
+    """Billed output is candidates plus thoughts; the prompt's count already includes what came from a cache."""
+    thoughts = count(usage, "thoughtsTokenCount")
+    sent = count(usage, "promptTokenCount") + count(usage, "toolUsePromptTokenCount")
+    return Usage(
+        input_tokens=sent,
+        cached_input_tokens=min(count(usage, "cachedContentTokenCount"), sent),
+        output_tokens=count(usage, "candidatesTokenCount") + thoughts,
+        reasoning_tokens=thoughts,
+        # Google leaves out what is 0
+        is_known=None not in (whole(usage.get("promptTokenCount")), whole(usage.get("candidatesTokenCount", 0))),
+    )

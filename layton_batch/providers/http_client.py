@@ -1,8 +1,13 @@
-"""HTTP clients for the SDKs: each call ends at its deadline, beyond a size, or when the program stops.
+"""HTTP clients for the SDKs: a call ends at its deadline, beyond a size, or when the program stops, and leads nowhere
+else.
 
-``open_client(openai.DefaultHttpxClient, access)`` is given to an SDK as its ``http_client``. HTTP libraries bound
-single reads only, and nothing interrupts a read. So threads take the steps of a call, and its caller stops waiting in
-time.
+``open_client("httpx2", access)`` is given to an SDK as its HTTP client. HTTP libraries bound single reads only, and
+nothing interrupts a read. So threads take the steps of a call, and its caller stops waiting in time.
+
+No documented provider sends the results of a batch elsewhere by a redirect. So reads follow redirects within the
+configured host alone, and the only call that goes to another one, without the key, is the PUT of an upload: Together
+names a signed address for it. Other calls are not followed at all: a create would be sent twice, or what became of the
+second call would be taken for what became of the first.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from __future__ import annotations
 import functools
 import importlib
 import ssl
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from time import monotonic
@@ -42,47 +47,45 @@ def certificates(library: str) -> ssl.SSLContext:
     return context
 
 
-def open_client(kind: type[Any], access: Access | None, also: Sequence[str] = (), **options: Any) -> Any:
-    """Open a client of this class: httpx's or httpx2's, or an SDK's own subclass of it.
+def open_client(library: str, access: Access, also: Sequence[str] = (), **options: Any) -> Any:
+    """Open a client of httpx or httpx2 for the configured host and those of the addresses in ``also``.
 
-    Its calls raise DeadlineError, StoppedError and, beyond the size limit, ProviderReplyError. The key goes to the
-    configured host only, and to those of the addresses in ``also``: a reply may name another one, by a redirect or as
-    the address of a file.
+    Its calls raise DeadlineError, StoppedError and, beyond the size limit or if they are led to another host,
+    ProviderReplyError. ``last`` is the reply to its last call that came whole, None if that call failed.
     """
     # OpenAI's SDK looks into ``sys.modules["httpx"]`` in each call, and another thread's SDK may still be loading it: a
     # create that fails there counts as one that may have been paid for
     importlib.import_module("httpx")
-    name = next(base.__module__.partition(".")[0] for base in kind.__mro__ if base.__module__.startswith("httpx"))
-    library, bounds = importlib.import_module(name), access or Access("")
-    hooks = options.pop("event_hooks", {})
-    if bounds.base_url is not None:
-        homes = {_origin(library.URL(address)) for address in (bounds.base_url, *also)}
-        check = functools.partial(_check_target, homes, bounds.base_url, bounds.api_key.strip())
-        hooks = {**hooks, "request": [check]}
-    options["event_hooks"] = hooks
+    module = importlib.import_module(library)
+    if access.base_url is not None:
+        homes = {_origin(module.URL(address)) for address in (access.base_url, *also)}
+        check = functools.partial(_check_target, homes, access.base_url, access.api_key.strip())
+        options["event_hooks"] = {"request": [check]}
 
-    class BoundedClient(kind):  # type: ignore[misc]
+    class BoundedClient(module.Client):  # type: ignore[misc,name-defined]
+        last: Any = None
+
         def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-            call = _HttpCall(library, bounds, request)
+            self.last = None
+            call = _HttpCall(module, access, request)
+            options["follow_redirects"] = request.method == "GET"
             response = call.response(functools.partial(super().send, request, stream=True, **options), whole=not stream)
             if not stream:
                 response.read()
+                self.last = response
             return response
 
-    return BoundedClient(verify=certificates(name), **options)
+    return BoundedClient(verify=certificates(library), **options)
 
 
 def _check_target(homes: Collection[_Origin], base_url: str, key: str, request: Any) -> None:
-    """Take the headers that hold the key out of a request to another host.
-
-    Raises ProviderReplyError if a provider elsewhere sends a call on to this machine or its link, where services answer
-    that trust who calls them.
-    """
+    """Raise ProviderReplyError if a reply leads a call to another host, which might be a machine of ours that trusts
+    who calls it. An upload may go there, without the headers that hold the key."""
     if _origin(request.url) in homes:
         return
-    if leads_home(base_url, request.url.host):
+    if request.method != "PUT" or leads_home(base_url, request.url.host):
         raise ProviderReplyError(
-            f"the reply leads to {request.url.host}, an address of this machine: it is not followed"
+            f"the reply leads to the host {request.url.host}, which is not the provider's: it is not followed"
         )
     for header in [name for name, value in request.headers.items() if key in value]:
         del request.headers[header]
@@ -90,6 +93,21 @@ def _check_target(homes: Collection[_Origin], base_url: str, key: str, request: 
 
 def _origin(url: Any) -> _Origin:
     return url.scheme, url.host, url.port
+
+
+def range_headers(start: int) -> Mapping[str, str]:
+    """Return the headers that ask for the bytes from ``start`` on, of the content and not of a compressed form (RFC
+    9110, section 14). No provider's documents promise ranges: the reply decides."""
+    return {"Range": f"bytes={start}-", "Accept-Encoding": "identity"} if start else {}
+
+
+def check_range(provider: str, start: int, reply: Any) -> None:
+    """Raise ProviderReplyError if the reply is not what ``start`` asked for: servers may send everything again."""
+    given = reply.headers.get("content-range", "").strip()
+    if start and not (reply.status_code == 206 and given.startswith(f"bytes {start}-")):
+        raise ProviderReplyError(
+            f"{provider}: a download cannot be taken up where it broke off (HTTP {reply.status_code})"
+        )
 
 
 class _HttpCall:

@@ -1,27 +1,249 @@
-"""OpenAI's batch API (files, then batches over ``/v1/chat/completions``) through the ``openai`` SDK.
+"""Batch APIs of OpenAI's shape, files and then batches of them: OpenAI's, those that differ by a few settings, and a
+server of a manifest's own.
 
-Models that have no chat completions, by ``models.toml``, are asked over ``/v1/responses``.
+The SDKs of OpenAI, Groq and Together have the same resources under the same names, so one text serves them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, BinaryIO
+from urllib.parse import quote
 
-from layton_batch.errors import NotFoundError
-from layton_batch.providers import http_rules, model_notices, openai_responses
-from layton_batch.providers import openai_shape as shape
-from layton_batch.providers.chat_usage import batch_usage
-from layton_batch.providers.http_client import open_client
-from layton_batch.providers.openai_files import FileBatches
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice
-from layton_batch.records import JsonValue, ModelSpec, Request, Response, Snapshot
+from layton_batch.errors import (
+    LookUpRefusedError,
+    NotFoundError,
+    ProviderReplyError,
+    RequestRefusedError,
+    TransientProviderError,
+)
+from layton_batch.providers import chat
+from layton_batch.providers.dialect import Dialect, Send, opened
+from layton_batch.providers.error_classes import error_class
+from layton_batch.providers.finding import ListedBatch, ListOrder, pages, rows
+from layton_batch.providers.protocol import USUAL_WINDOW, Access, Capabilities, Limits, ModelNotice, StatusMeaning
+from layton_batch.providers.wire_json import JsonObject, at, clean, count, day, in_words, moment, text, whole
+from layton_batch.records import (
+    JsonValue,
+    MatchingBatch,
+    ModelSpec,
+    Reasoning,
+    Request,
+    Response,
+    ServerForm,
+    Snapshot,
+    Submission,
+    Usage,
+)
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+
+TAG = "layton_batch"
+"""The metadata key that carries our tag."""
+_OUTCOMES = ("completed", "failed", "expired", "cancelled")
+
+
+class FileBatches(Dialect):
+    """A batch API of OpenAI's shape; the class attributes are its settings.
+
+    ``efforts``: the reasoning words it takes; ``takes_budgets``: whether it takes budgets too; ``max_tokens_key``: the
+    name of the output limit; ``names_model``, ``names_call``: whether a line has the model, the method and the path;
+    ``file_query``: what a look at the list of files asks for; ``poll_query``: what a look at a batch asks for;
+    ``lists_newest_first``: the order of its batches, by its documents.
+    """
+
+    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
+        {
+            **dict.fromkeys(("validating", "in_progress", "finalizing"), StatusMeaning(Lifecycle.IN_FLIGHT)),
+            "cancelling": StatusMeaning(Lifecycle.CANCELLING),
+            **{word: StatusMeaning(Lifecycle.ENDED, BatchOutcome(word)) for word in _OUTCOMES},
+        }
+    )
+    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+    takes_budgets: bool = False
+    max_tokens_key: str = "max_completion_tokens"
+    names_model: bool = True
+    names_call: bool = True
+    file_query: Mapping[str, Any] = MappingProxyType({"purpose": "batch"})
+    poll_query: Mapping[str, Any] = MappingProxyType({})
+    lists_newest_first: bool = False
+
+    # ---- no network
+
+    def check(self, spec: ModelSpec) -> list[str]:
+        """List in words which of a model's settings this API cannot do."""
+        return chat.spec_problems(spec, efforts=self.efforts, takes_budgets=self.takes_budgets)
+
+    def encode(self, request: Request) -> dict[str, JsonValue]:
+        url, spec = self.endpoint(request.model.model), request.model
+        if url == chat.RESPONSES:
+            body = chat.responses_body(request)
+        else:
+            body = chat.chat_body(
+                request,
+                reasoning=self.reasoning(spec.reasoning),
+                max_tokens_key=self.max_tokens_key,
+                names_model=self.names_model,
+            )
+        if not self.names_call:
+            return {"custom_id": request.custom_id, "body": body}
+        return {"custom_id": request.custom_id, "method": "POST", "url": url, "body": body}
+
+    def endpoint(self, model: str) -> str:
+        """Return the endpoint of a batch of this model's requests: the ``url`` of every line."""
+        return chat.ENDPOINT
+
+    def reasoning(self, wanted: Reasoning) -> JsonObject:
+        """Return the body's reasoning fields."""
+        return {} if wanted.effort is None else {"reasoning_effort": wanted.effort}
+
+    def decode(self, line: bytes) -> Response:
+        return chat.decode_row(line, self.name, chat.read_reply)
+
+    # ---- network
+
+    def upload(self, submission: Submission) -> str | None:
+        """Return the file's id: of one of this name and size that an interrupted upload left behind, for its name has
+        digits of its digest, else of a new one."""
+        with opened(submission.path, self.name) as file:
+            try:
+                file_id = self._uploaded(submission.file_name, submission.path.stat().st_size)
+            except RequestRefusedError as error:
+                raise LookUpRefusedError(str(error), status=error.status, code=error.code) from error
+            if file_id is not None:
+                return file_id
+            send = self._sending(submission.file_name, file)
+            return self._made(f"upload {submission.file_name}", send)
+
+    def _sending(self, name: str, file: BinaryIO) -> Send:
+        # an open file is streamed; a path or bytes would be held in memory whole
+        return lambda client: client.files.create(file=(name, file, "application/jsonl"), purpose="batch")
+
+    def _uploaded(self, file_name: str, size: int) -> str | None:
+        page = self._ask("list files", lambda client: self._list_files(client, file_name))
+        for file in self._rows(page):
+            is_same = file.get("filename") == file_name and whole(file.get("bytes")) == size
+            if is_same and file.get("purpose", "batch") == "batch" and file.get("status") != "error":
+                return text(file, "id")
+        return None
+
+    def _list_files(self, client: Any, file_name: str) -> object:
+        return client.files.with_raw_response.list(**self.file_query)
+
+    def create(self, submission: Submission) -> str:
+        input_ref = self._input_ref(submission)
+        return self._created(
+            submission,
+            lambda client: client.batches.create(
+                input_file_id=input_ref,
+                endpoint=self.endpoint(submission.model),
+                completion_window=submission.window or USUAL_WINDOW,
+                metadata={TAG: submission.tag},
+            ),
+        )
+
+    def snapshot(self, provider_id: str) -> Snapshot:
+        query = {"extra_query": self.poll_query} if self.poll_query else {}
+        batch = self._ask(
+            f"poll batch {provider_id}",
+            lambda client: client.batches.with_raw_response.retrieve(provider_id, **query),
+        )
+        return self._read(batch, provider_id)
+
+    def _read(self, batch: JsonObject, provider_id: str) -> Snapshot:
+        counts, (reason, class_) = at(batch, "request_counts"), _batch_errors(batch.get("errors"))
+        return self._snapshot(
+            provider_id,
+            batch.get("status"),
+            files=(batch.get("output_file_id"), batch.get("error_file_id")),
+            counts=(whole(counts.get("total")), whole(counts.get("completed")), whole(counts.get("failed"))),
+            reason=reason,
+            error_class=class_,
+        )
+
+    def _cancel(self, client: Any, provider_id: str) -> object:
+        return client.batches.cancel(provider_id)
+
+    def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
+        order = ListOrder(submission)
+        for page in self._pages():
+            batches = [_listed_batch(batch, self._clock()) for batch in self._rows(page)]
+            yield from batches
+            created = [batch.created_at for batch in batches]
+            if self.lists_newest_first and order.is_read(created, self._clock()):
+                return
+
+    def _pages(self) -> Iterator[JsonObject]:
+        """Yield the pages of the list of batches."""
+
+        def read(last: str | None) -> JsonObject:
+            after = {"after": last} if last else {}
+            return self._ask("list batches", lambda client: client.batches.with_raw_response.list(limit=100, **after))
+
+        return pages(self.name, read, lambda page: (text(page, "last_id") or "") if page.get("has_more") else None)
+
+    def _rows(self, page: JsonObject) -> list[JsonObject]:
+        """Return the objects of a page; null stands for none."""
+        return [] if page.get("data", page) is None else rows(page, "data", self.name)
+
+    def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
+        url = self._url(f"/files/{quote(ref, safe='')}/content")
+        return self._stream(url, f"download {ref}", start)
+
+    def about(self, model: str) -> ModelNotice | None:
+        """Read the catalogue. A model id may hold a slash, which not every server accepts in a page's address."""
+        return in_catalogue(self._catalogue(), model, self.name)
+
+    def _catalogue(self) -> Sequence[JsonObject]:
+        """Return every model that is served."""
+        return self._rows(self._ask("list models", lambda client: client.models.with_raw_response.list()))
+
+
+def _listed_batch(batch: JsonObject, now: float | None) -> ListedBatch:
+    tag = at(batch, "metadata").get(TAG)
+    name, inputs = None if tag is None else str(tag), (batch.get("input_file_id"),)
+    return ListedBatch(text(batch, "id") or "", moment(batch, "created_at"), now, name, inputs)
+
+
+def _batch_errors(errors: JsonValue) -> tuple[str | None, ErrorClass]:
+    """Return the first errors of a batch in words, and their class; they come as ``{data: [...]}``, as a bare list, or
+    not."""
+    listed = errors.get("data") if isinstance(errors, Mapping) else errors
+    entries = listed if isinstance(listed, list) else [listed] if listed else []
+    codes = [in_words(entry.get("code") or "") for entry in entries if isinstance(entry, Mapping)]
+    classes = (error_class(None, code, None) for code in codes if code)
+    telling = (class_ for class_ in classes if class_ is not ErrorClass.PROVIDER_FAULT)
+    return "; ".join(map(_batch_error, entries[:3])) or None, next(telling, ErrorClass.PROVIDER_FAULT)
+
+
+def _batch_error(entry: JsonValue) -> str:
+    if not isinstance(entry, Mapping):
+        return clean(in_words(entry))
+    line = f"line {in_words(entry['line'])}" if entry.get("line") is not None else ""
+    words = (line, in_words(entry.get("code") or ""), in_words(entry.get("message") or ""))
+    return clean(": ".join(word for word in words if word)) or "an error without a text"
+
+
+def notice_of(page: JsonObject) -> ModelNotice:
+    """Return what a model's page says in OpenAI's form, which Groq and Doubleword have without an end."""
+    ends = day(page, "shutdown_date")
+    return ModelNotice(text(page, "id"), ends, is_deprecated=ends is not None, is_over=page.get("active") is False)
+
+
+def in_catalogue(catalogue: Sequence[JsonObject], model: str, provider: str) -> ModelNotice | None:
+    """Return the entry of a catalogue. Raises ProviderReplyError for an empty one: that no provider has."""
+    if not catalogue:
+        raise ProviderReplyError(f"{provider}: the list of models is empty")
+    return next((notice_of(entry) for entry in catalogue if entry.get("id") == model), None)
+
+
+# ---- who has this shape
 
 
 class OpenAI(FileBatches):
-    """See the module text."""
+    """OpenAI itself. Models that have no chat completions, by ``models.toml``, are asked over ``/v1/responses``."""
 
     name: str = "openai"
     key_variable: str = "OPENAI_API_KEY"
@@ -35,29 +257,16 @@ class OpenAI(FileBatches):
     capabilities: Capabilities = Capabilities(
         caveats=("enqueued prompt tokens are limited per model and tier; above that a batch fails at validation",),
     )
-    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-    max_tokens_key: str = "max_completion_tokens"
+    # the newest thousand: an interrupted upload was seconds ago, and missing it costs a second copy, not money
+    file_query: Mapping[str, Any] = MappingProxyType({"purpose": "batch", "order": "desc", "limit": 1000})
     lists_newest_first: bool = True
 
     def check(self, spec: ModelSpec) -> list[str]:
         problems = super().check(spec)
-        if self.endpoint(spec.model) == openai_responses.ENDPOINT:
+        if self.endpoint(spec.model) == chat.RESPONSES:
             ours = [key for key in ("input", "instructions") if key in spec.params]
             problems += [f"params.{key} cannot be overridden: leave it out" for key in ours]
         return problems
-
-    def encode(self, request: Request) -> dict[str, JsonValue]:
-        url = self.endpoint(request.model.model)
-        if url != openai_responses.ENDPOINT:
-            return super().encode(request)
-        body = openai_responses.responses_body(request)
-        return {"custom_id": request.custom_id, "method": "POST", "url": url, "body": body}
-
-    def reply(self, custom_id: str, body: JsonValue) -> Response:
-        """Read the reply in a result line, in either form."""
-        if openai_responses.is_response(body):
-            return openai_responses.decoded(custom_id, body)
-        return super().reply(custom_id, body)
 
     def endpoint(self, model: str) -> str:
         return _endpoint(self.name, model)
@@ -65,26 +274,24 @@ class OpenAI(FileBatches):
     def about(self, model: str) -> ModelNotice | None:
         """Read the model's own page, which also tells its retirement."""
         try:
-            with self._wire("ask about a model"):
-                reply = self._open().models.with_raw_response.retrieve(model)
-                return model_notices.of_openai(self._object(reply, "what is said of a model"))
+            page = self._ask("ask about a model", lambda client: client.models.with_raw_response.retrieve(model))
         except NotFoundError:
             return None
+        return notice_of(page)
 
-    def _connect(self, key: str, access: Access) -> Any:
+    def _connect(self, key: str, access: Access, http: Any) -> Any:
         import openai
 
-        http = open_client(openai.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
         return openai.OpenAI(
-            api_key=key, base_url=access.base_url, timeout=access.timeout_seconds, max_retries=0, http_client=http
+            api_key=key, base_url=self._address, timeout=access.timeout_seconds, max_retries=0, http_client=http
         )
 
-    def _read(self, batch: Mapping[str, JsonValue], provider_id: str) -> Snapshot:
-        return replace(super()._read(batch, provider_id), stated_usage=batch_usage(batch.get("usage")))
-
-    def _file_page(self) -> Any:
-        # the newest thousand: an interrupted upload was seconds ago, and missing it costs a second copy, not money
-        return self._open().files.with_raw_response.list(purpose="batch", order="desc", limit=1000)
+    def _read(self, batch: JsonObject, provider_id: str) -> Snapshot:
+        """Read the tokens of the whole batch, too; servers without such books leave them out, or at 0."""
+        usage = at(batch, "usage")
+        sent, output = count(usage, "input_tokens"), count(usage, "output_tokens")
+        stated = Usage(input_tokens=sent, output_tokens=output) if sent and output else None
+        return replace(super()._read(batch, provider_id), stated_usage=stated)
 
 
 @lru_cache(256)
@@ -94,4 +301,127 @@ def _endpoint(provider: str, model: str) -> str:
 
     facts = model_table.load().model(provider, model)
     lacks_chat = facts is not None and facts.takes_chat is not None and not facts.takes_chat.fact
-    return openai_responses.ENDPOINT if lacks_chat else shape.ENDPOINT
+    return chat.RESPONSES if lacks_chat else chat.ENDPOINT
+
+
+class OpenAIElsewhere(FileBatches):
+    """A provider that OpenAI's SDK is called for, at another address."""
+
+    def _connect(self, key: str, access: Access, http: Any) -> Any:
+        import openai
+
+        class AddressClient(openai.OpenAI):
+            """OpenAI's client without what it takes from the environment for OpenAI: organization, project and extra
+            headers, among them perhaps another Authorization. None of that is this provider's business."""
+
+            @property
+            def default_headers(self) -> dict[str, str | openai.Omit]:
+                own = {name: value for name, value in super().default_headers.items() if _is_harmless(name)}
+                return {**own, "Authorization": f"Bearer {key}"}
+
+        # the address is always given: else the SDK would take OpenAI's from the environment and send this key there
+        return AddressClient(
+            api_key=key, base_url=self._address, timeout=access.timeout_seconds, max_retries=0, http_client=http
+        )
+
+
+def _is_harmless(header: str) -> bool:
+    name = header.lower()
+    return name in ("accept", "content-type", "user-agent") or name.startswith("x-stainless-")
+
+
+class Doubleword(OpenAIElsewhere):
+    """Doubleword. Its result files exist, and can be read, while a batch still runs; only the status says that it has
+    ended."""
+
+    name: str = "doubleword"
+    key_variable: str = "DOUBLEWORD_API_KEY"
+    limits: Limits = Limits(
+        max_requests=50_000,  # its documents name no count: the one of the API it is compatible with
+        max_bytes=99_000_000,  # its server's default is 100 MB; its documents say 200
+        max_line_bytes=10_485_760,  # its server's default; above it the whole file is refused
+    )
+    capabilities: Capabilities = Capabilities(
+        caveats=("images, strict schemas and reasoning efforts only on models that have them",),
+    )
+    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high")
+    max_tokens_key: str = "max_tokens"
+    windows: tuple[str, ...] = ("1h", "24h")
+    file_query: Mapping[str, Any] = MappingProxyType({"purpose": "batch", "limit": 100})
+    poll_query: Mapping[str, Any] = MappingProxyType({"include": "analytics"})
+
+    def _read(self, batch: JsonObject, provider_id: str) -> Snapshot:
+        cost = chat.dollars(at(batch, "analytics").get("total_cost"))
+        return replace(super()._read(batch, provider_id), stated_usd=cost)
+
+    def _check_download(self, reply: Any) -> None:
+        if str(reply.headers.get("x-incomplete", "false")).lower() == "true":
+            raise TransientProviderError(f"{self.name}: a result file of an ended batch is still being written")
+
+
+class Groq(FileBatches):
+    """Groq, whose list of batches has cursors."""
+
+    name: str = "groq"
+    key_variable: str = "GROQ_API_KEY"
+    library: str = "httpx"
+    sdk_path: str = "/openai/v1"
+    limits: Limits = Limits(
+        max_requests=50_000,
+        max_bytes=99_000_000,  # the guide says 200 MB, the SDK's own documentation 100: the smaller one is sure to pass
+        max_line_bytes=99_000_000,
+        retention_seconds=30 * 86_400.0,
+    )
+    capabilities: Capabilities = Capabilities(
+        caveats=(
+            "strict schemas, reasoning efforts and images only on models that have them",
+            "needs a paid plan; batches of about 1,000 requests are recommended, larger ones may expire after 24 hours",
+        ),
+    )
+    efforts: tuple[str, ...] = ("none", "default", "low", "medium", "high")
+    windows: tuple[str, ...] = ("24h", "48h", "72h", "96h", "120h", "144h", "168h", *(f"{n}d" for n in range(1, 8)))
+    file_query: Mapping[str, Any] = MappingProxyType({})
+
+    def _connect(self, key: str, access: Access, http: Any) -> Any:
+        import groq
+
+        return groq.Groq(
+            api_key=key, base_url=self._address, timeout=access.timeout_seconds, max_retries=0, http_client=http
+        )
+
+    def _pages(self) -> Iterator[JsonObject]:
+        def read(cursor: str | None) -> JsonObject:
+            query = {"cursor": cursor} if cursor else {}
+            return self._ask("list batches", lambda client: client.batches.with_raw_response.list(extra_query=query))
+
+        return pages(self.name, read, lambda page: text(at(page, "paging"), "next_cursor"))
+
+
+class OpenAIServer(OpenAIElsewhere):
+    """A server at an address of its own, by what ``[providers.NAME]`` of a manifest says. If its list of batches is
+    missing, a create whose reply is lost is a person's to find."""
+
+    limits: Limits = Limits(
+        max_requests=50_000,
+        max_bytes=99_000_000,  # of OpenAI's 200 MB most servers and proxies take half
+        max_line_bytes=99_000_000,
+        retention_seconds=7 * 86_400.0,  # nobody promises more: results are downloaded as soon as there are any
+    )
+
+    def __init__(self, form: ServerForm, access: Access | None) -> None:
+        self.name, self.key_variable = form.name, f"{form.name.upper()}_API_KEY"
+        if access is not None and access.base_url is None:
+            access = replace(access, base_url=form.base_url)
+        super().__init__(access)
+        self._form = form
+        self.windows, self.efforts, self.max_tokens_key = form.windows, form.efforts, form.max_tokens
+        unlisted = ("a batch whose create gets no reply cannot be looked for: a person decides",)
+        self.capabilities = Capabilities(
+            tag=form.lists_batches, certain_find=form.lists_batches, caveats=() if form.lists_batches else unlisted
+        )
+
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
+        return super().find(submission) if self._form.lists_batches else []
+
+    def _uploaded(self, file_name: str, size: int) -> str | None:
+        return super()._uploaded(file_name, size) if self._form.lists_files else None

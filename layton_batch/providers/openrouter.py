@@ -22,34 +22,29 @@ do so. A model is sent as the manifest names it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
-from layton_batch.errors import ManifestError, NotFoundError, ProviderReplyError, RequestRefusedError
-from layton_batch.providers import http_rules, inline_requests, model_notices, openai_elsewhere
-from layton_batch.providers import openai_shape as shape
-from layton_batch.providers.chat_usage import dollars, usage_of
-from layton_batch.providers.inline_results import InlineResults
-from layton_batch.providers.openai_files import FileBatches, rows
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart
-from layton_batch.providers.wire_errors import clean, parse_object
-from layton_batch.providers.wire_json import JsonObject, at, compact, count, moment, text
+import orjson
+
+from layton_batch.errors import ManifestError, NotFoundError, RequestRefusedError
+from layton_batch.providers import chat, inline
+from layton_batch.providers.finding import ListedBatch, by_requests
+from layton_batch.providers.openai import OpenAIElsewhere, in_catalogue
+from layton_batch.providers.protocol import Capabilities, Limits, ModelNotice, ResultPart
+from layton_batch.providers.wire_json import JsonObject, at, clean, count, moment, text
 from layton_batch.records import Image, JsonValue, MatchingBatch, ModelSpec, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
-ADDRESS = "https://openrouter.ai/api/v1"
 BATCH_PRICED = ":batch"
 """The end of the catalogue's second entry of a model that runs as batches."""
 
-_HEAD_BYTES = 1 << 20
-"""Bytes at the head of a batch's results, whose custom_ids tell whose it is."""
 _OF_THE_BATCH = ("provider", "models", "route", "plugins", "modalities", "audio", "image_config")
 """Parameters of single calls that a row of a batch must not have."""
 
 
-class OpenRouter(FileBatches):
+class OpenRouter(OpenAIElsewhere):
     """See the module text."""
 
     name: str = "openrouter"
@@ -75,31 +70,25 @@ class OpenRouter(FileBatches):
             "billed by OpenRouter, or, with a provider's own key set there, by that provider",
         ),
     )
-    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+    takes_budgets: bool = True
     max_tokens_key: str = "max_tokens"
+    names_model: bool = False  # the batch names it
+    names_call: bool = False
 
     def check(self, spec: ModelSpec) -> list[str]:
-        without_budget = replace(spec, reasoning=replace(spec.reasoning, budget_tokens=None))
-        problems = super().check(without_budget)
+        problems = super().check(spec)
         return problems + [f"params.{key} is not for a row of a batch" for key in _OF_THE_BATCH if key in spec.params]
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
-        """Without the model: the batch has it. Raises ManifestError for a request with an image, for which the whole
-        batch would fail."""
+        """Raise ManifestError for a request with an image, for which the whole batch would fail."""
         if any(isinstance(part, Image) for part in request.prompt.parts):
             raise ManifestError(
                 f"model {request.model.name!r}: openrouter takes no images in a batch but by public addresses; "
                 "ask its maker, or leave it out"
             )
-        body = shape.chat_body(
-            request,
-            reasoning=self.reasoning(request.model.reasoning),
-            max_tokens_key=self.max_tokens_key,
-            model=False,
-        )
-        return {"custom_id": request.custom_id, "body": body}
+        return super().encode(request)
 
-    def reasoning(self, wanted: Reasoning) -> Mapping[str, JsonValue]:
+    def reasoning(self, wanted: Reasoning) -> JsonObject:
         if wanted.budget_tokens is not None:
             return {"reasoning": {"max_tokens": wanted.budget_tokens}}
         return {} if wanted.effort is None else {"reasoning": {"effort": wanted.effort}}
@@ -108,69 +97,65 @@ class OpenRouter(FileBatches):
         return None
 
     def create(self, submission: Submission) -> str:
-        """One POST, streamed from the file. The endpoint and the model must stand before the requests."""
-        import httpx2  # the SDK's own HTTP library, whose reply it hands through
-
-        named = compact({"endpoint": shape.ENDPOINT, "model": submission.model})
+        """Send one POST, streamed from the file. The endpoint and the model must stand before the requests."""
+        named = orjson.dumps({"endpoint": chat.ENDPOINT, "model": submission.model})
         head = named[:-1] + b',"requests":['
-        size = inline_requests.body_size(submission.path, self.name, head)
-        with self._wire(f"create batch {submission.batch_id}", paid=True):
-            reply = self._open().post(
+        size = inline.body_size(submission.path, self.name, head)
+        headers = {"Content-Type": "application/json", "Content-Length": str(size)}
+        return self._created(
+            submission,
+            lambda client: client.post(
                 "/batches",
-                cast_to=httpx2.Response,
-                content=inline_requests.body(submission.path, head),
-                options={
-                    "headers": {"Content-Type": "application/json", "Content-Length": str(size)},
-                    "max_retries": 0,
-                    "follow_redirects": False,  # what the next address says is not what became of this call
-                },
-            )
-            reply_name = f"the reply to the creation of batch {submission.batch_id}"
-            batch_id = text(parse_object(reply.content, self.name, reply_name), "id")
-            if batch_id is None:
-                raise ProviderReplyError(f"{self.name}: {reply_name} names no id")
-            return batch_id
+                cast_to=object,
+                content=inline.body(submission.path, head),
+                options={"headers": headers},
+            ),
+        )
 
     def find(self, submission: Submission) -> Sequence[MatchingBatch]:
-        """A completed batch is told by the ``custom_id``s of its results; another one only looks like ours, by its
-        size. No time rules out a batch that runs, or that shows whose it is; see Anthropic's ``find``."""
-        ours: set[str] | None = None
-        matches = []
-        for batch, headers in submission.listed(self._rows):
-            since = http_rules.intended_at(submission, headers)
-            created_at, total = moment(batch, "created_at"), count(at(batch, "request_counts"), "total")
-            named, status = text(batch, "id") or "", text(batch, "status") or ""
-            if named in submission.known_ids:
-                continue
-            of_our_size, seen = total in (0, submission.requests), frozenset[str]()
-            means = self.status_map.get(status)
-            has_ended = means is not None and means.state is Lifecycle.ENDED
-            has_results = means is not None and means.outcome is BatchOutcome.COMPLETED and bool(named)
-            if not of_our_size and not (has_results and http_rules.is_near(created_at, since)):
-                continue
-            if has_ended and not has_results and not http_rules.is_near(created_at, since):
-                continue  # it never shows anything, and is too old to be ours
-            if has_results:
-                if http_rules.is_older_than_run(submission, created_at, since):
-                    continue
-                ours = inline_requests.custom_ids(submission.path) if ours is None else ours
-                seen = self._first_custom_ids(named, submission.custom_ids)
-                if seen and ours and not seen & ours:
-                    if submission.is_of_a_copy(named, seen):
-                        matches.append(MatchingBatch(named, certain=False, of_a_copy=True))
-                    continue
-            certain = bool(seen and ours)
-            may_tell = not seen and (has_results or not has_ended)
-            matches.append(MatchingBatch(named, certain=certain, created_at=created_at, may_tell=may_tell))
-        return matches
+        """Return the batches that may be ours: only those that are completed show whose they are."""
+        batches = submission.listed(lambda: self._listed(submission))
+        return by_requests(batches, submission, self._first_custom_ids)
+
+    def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
+        for page in self._pages():
+            now = self._clock()
+            for batch in self._rows(page):
+                provider_id, means = text(batch, "id") or "", self.status_map.get(text(batch, "status") or "")
+                yield ListedBatch(
+                    provider_id,
+                    moment(batch, "created_at"),
+                    now,
+                    requests=count(at(batch, "request_counts"), "total"),
+                    has_ended=means is not None and means.state is Lifecycle.ENDED,
+                    has_results=means is not None and means.outcome is BatchOutcome.COMPLETED and bool(provider_id),
+                )
+
+    def _first_custom_ids(self, provider_id: str) -> frozenset[str]:
+        try:
+            with closing(self._lines(provider_id)) as lines:
+                return inline.first_custom_ids(lines)
+        except NotFoundError:
+            return frozenset()
 
     def snapshot(self, provider_id: str) -> Snapshot:
-        batch = next(entry for entry in self._results(provider_id) if not isinstance(entry, bytes))
-        return self._reading(batch, provider_id)
+        batch = self._batch(provider_id)
+        for _ in batch:
+            pass
+        return self._read(batch.rest(), provider_id)
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         if snapshot.results_ref:
             yield ResultPart("output", self._lines(snapshot.results_ref))
+
+    def _lines(self, provider_id: str) -> Generator[bytes, None, None]:
+        for row in self._batch(provider_id):
+            yield row + b"\n"
+
+    def _batch(self, provider_id: str) -> inline.InlineResults:
+        """Read a batch with its results."""
+        pieces = self._stream(self._url(f"/batches/{provider_id}"), f"read batch {provider_id}")
+        return inline.InlineResults(pieces, "results", self.name, f"batch {provider_id}")
 
     def cancel(self, provider_id: str) -> None:
         if self.snapshot(provider_id).state is not Lifecycle.ENDED:
@@ -178,79 +163,29 @@ class OpenRouter(FileBatches):
 
     def about(self, model: str) -> ModelNotice | None:
         """Read the catalogue, in which a model that runs in batches has a second entry for its batch price."""
-        with self._wire("list models"):
-            catalogue = self._catalogue()
-        plain = model.removesuffix(BATCH_PRICED)
-        notices = (model_notices.in_list(catalogue, model_id, self.name) for model_id in (plain, model))
-        notice = next(filter(None, notices), None)
+        catalogue, plain = self._catalogue(), model.removesuffix(BATCH_PRICED)
+        notice = in_catalogue(catalogue, plain, self.name) or in_catalogue(catalogue, model, self.name)
         runs = any(entry.get("id") == plain + BATCH_PRICED for entry in catalogue)
         return None if notice is None else replace(notice, id=model, runs_as_batch=runs)
 
-    # ---- wire
-
-    def _connect(self, key: str, access: Access) -> Any:
-        return openai_elsewhere.connect(key, access, ADDRESS)
-
-    def _rows(self) -> Iterator[tuple[JsonObject, Mapping[str, str]]]:
-        """Every batch of the list, with the headers of the reply that showed it."""
-
-        def read(last: str | None) -> tuple[JsonObject, Mapping[str, str]]:
-            after = {"after": last} if last else {}
-            with self._wire("list batches"):
-                reply = self._open().batches.with_raw_response.list(limit=100, **after)
-                return self._object(reply, "the list of batches"), reply.http_response.headers
-
-        def following(reply_page: tuple[JsonObject, Mapping[str, str]]) -> str | None:
-            return (text(reply_page[0], "last_id") or "") if reply_page[0].get("has_more") else None
-
-        for page, headers in http_rules.turned(self.name, read, following):
-            for batch in rows(page, self.name):
-                yield batch, headers
-
-    def _results(self, provider_id: str) -> Iterator[bytes | JsonObject]:
-        """Every result as a line, then the batch without them."""
-        batches = self._open().batches.with_streaming_response
-        with self._wire(f"read batch {provider_id}"), batches.retrieve(provider_id) as reply:
-            results = InlineResults(reply.iter_bytes(), "results", self.name, f"batch {provider_id}")
-            yield from results
-            yield results.rest()
-
-    def _lines(self, provider_id: str) -> Generator[bytes, None, None]:
-        for entry in self._results(provider_id):
-            if isinstance(entry, bytes):
-                yield entry + b"\n"
-
-    def _first_custom_ids(self, provider_id: str, seen: dict[str, frozenset[str]]) -> frozenset[str]:
-        """The first ``custom_id``s of the results, which are read once, and put into ``seen``; none where there are no
-        results."""
-        if provider_id not in seen:
-            head = b""
-            try:
-                with closing(self._lines(provider_id)) as lines:
-                    while len(head) < _HEAD_BYTES and (line := next(lines, b"")):
-                        head += line
-            except NotFoundError:
-                return frozenset()
-            if custom_ids := frozenset(name.decode() for name in inline_requests.CUSTOM_ID.findall(head)):
-                seen[provider_id] = custom_ids
-        return seen.get(provider_id, frozenset())
-
-    def _reading(self, batch: JsonObject, provider_id: str) -> Snapshot:
-        reading = shape.snapshot_of(batch, provider_id, self.name, self.status_map)
-        reason = text(at(batch, "error"), "message")
-        usage = at(batch, "usage")
-        tokens = usage_of(usage)
-        failed = reading.outcome is BatchOutcome.FAILED
+    def _read(self, batch: JsonObject, provider_id: str) -> Snapshot:
+        reading, usage = super()._read(batch, provider_id), at(batch, "usage")
+        tokens, has_failed = chat.usage_of(usage), reading.outcome is BatchOutcome.FAILED
         # of a batch that expired or was cancelled, a count of 0 does not say that nothing was carried out
-        is_certain = reading.succeeded or failed or reading.outcome in (None, BatchOutcome.COMPLETED)
+        is_certain = reading.succeeded or has_failed or reading.outcome in (None, BatchOutcome.COMPLETED)
         succeeded = reading.succeeded if is_certain else None
         return replace(
             reading,
             results_ref=provider_id if reading.state is Lifecycle.ENDED and succeeded != 0 else None,
             succeeded=succeeded,
             failed=reading.failed if is_certain else None,
-            message=clean(reason) if reason else reading.message,
-            error_class=ErrorClass.INVALID_REQUEST if failed else ErrorClass.NONE,
-            stated_usd=None if usage.get("is_byok") else dollars(usage.get("cost")),  # else it is a fee alone
+            message=_reason(batch) or reading.message,
+            error_class=ErrorClass.INVALID_REQUEST if has_failed else ErrorClass.NONE,
+            stated_usd=None if usage.get("is_byok") else chat.dollars(usage.get("cost")),  # else it is a fee alone
             stated_usage=tokens if tokens.is_known else None,
         )
+
+
+def _reason(batch: JsonObject) -> str | None:
+    """Return why a batch failed."""
+    return clean(text(at(batch, "error"), "message") or "") or None

@@ -9,7 +9,7 @@ import orjson
 
 from layton_batch.errors import ManifestError
 from layton_batch.providers.protocol import Provider
-from layton_batch.providers.wire_errors import well_formed
+from layton_batch.providers.wire_json import well_formed
 from layton_batch.records import JsonValue, Request
 
 

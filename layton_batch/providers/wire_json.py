@@ -1,4 +1,4 @@
-"""Small readers and a writer of wire JSON for dialects that are not OpenAI-shaped.
+"""JSON of the wire: replies and result lines read whatever their form, texts of providers fit for terminals and logs.
 
 The readers give a harmless value where a document's form is not kept, so that a dialect never trips over a wrong type
 and decides by itself what is worth refusing.
@@ -6,14 +6,17 @@ and decides by itself what is worth refusing.
 
 from __future__ import annotations
 
+import codecs
+import json
 import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, date, datetime
 
 import orjson
 
-from layton_batch.providers.wire_errors import well_formed
+from layton_batch.errors import ProviderReplyError
 from layton_batch.records import EMPTY, JsonValue
+from layton_batch.text import printable
 
 JsonObject = Mapping[str, JsonValue]
 
@@ -21,26 +24,105 @@ _MAX_COUNT = 2**53
 """Beyond this no token count is real, and a JSON reader may already have rounded it."""
 
 
+# ---- bytes
+
+
+def parse_json(raw: bytes | str, provider: str, reply_name: str) -> JsonValue:
+    """Return the JSON value of a reply or result line. Raises ProviderReplyError naming ``reply_name`` if it is not
+    JSON.
+
+    A lone surrogate or a byte that is not UTF-8 becomes U+FFFD instead of an error: one bad character in a reply that
+    was paid for must not cost the reply. For the same reason NaN and infinities, which some servers write, are null,
+    and a byte order mark is no part of the text.
+    """
+    raw = raw.removeprefix("\ufeff") if isinstance(raw, str) else raw.removeprefix(codecs.BOM_UTF8)
+    try:
+        value: JsonValue = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        value = _parse_leniently(raw, f"{provider}: {reply_name} is not JSON ({error.msg}): {excerpt(raw)}")
+    return value
+
+
+def parse_object(raw: bytes | str, provider: str, reply_name: str) -> JsonObject:
+    """Parse like :func:`parse_json` what must be a JSON object."""
+    value = parse_json(raw, provider, reply_name)
+    if not isinstance(value, dict):
+        raise ProviderReplyError(f"{provider}: {reply_name} is not a JSON object: {excerpt(raw)}")
+    return value
+
+
+def _parse_leniently(raw: bytes | str, complaint: str) -> JsonValue:
+    text = raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
+    try:
+        return well_formed(json.loads(text, parse_constant=_null))
+    except (ValueError, RecursionError):
+        raise ProviderReplyError(complaint) from None
+
+
+def _null(_name: str) -> None:
+    """Read NaN, Infinity and -Infinity as null."""
+
+
+def well_formed(value: JsonValue) -> JsonValue:
+    """Return the value with plain dicts and lists, and U+FFFD where a string holds half a surrogate pair."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, Mapping):
+        return {str(well_formed(key)): well_formed(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [well_formed(entry) for entry in value]
+    return value
+
+
+# ---- texts
+
+
+def clean(text: str, longest: int = 300) -> str:
+    """Return one printable line of at most ``longest`` characters: a provider's text goes to terminals and logs."""
+    if len(text) <= longest and text.isascii() and text.isprintable() and " " not in text:
+        return text
+    head = text[: longest * 4]
+    line = " ".join(printable(head, " ").split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def excerpt(raw: bytes | str) -> str:
+    """Return the beginning of what could not be read, for an error message."""
+    head = raw[:400]
+    return repr(clean(head if isinstance(head, str) else head.decode("utf-8", "replace"), 120))
+
+
+def in_words(value: JsonValue) -> str:
+    """Return a text as it is, anything else as Python writes it, which it cannot of what is nested a thousand deep."""
+    try:
+        return str(value)
+    except RecursionError:
+        return "an error nested too deeply to be shown"
+
+
+# ---- members of objects
+
+
 def at(value: JsonObject, key: str) -> JsonObject:
-    """The object under ``key``, or an empty one."""
+    """Return the object under ``key``, or an empty one."""
     member = value.get(key)
     return member if isinstance(member, Mapping) else EMPTY
 
 
 def objects(value: JsonObject, key: str) -> list[JsonObject]:
-    """The objects of the array under ``key``; what is not an object is left out."""
+    """Return the objects of the array under ``key``; what is not an object is left out."""
     members = value.get(key)
     return [entry for entry in members if isinstance(entry, Mapping)] if isinstance(members, list) else []
 
 
 def text(value: JsonObject, key: str) -> str | None:
-    """The non-empty text under ``key``, or None."""
+    """Return the non-empty text under ``key``, or None: absent ids come as null, as "" or not at all."""
     member = value.get(key)
     return member if isinstance(member, str) and member else None
 
 
 def whole(value: JsonValue) -> int | None:
-    """A count, also where it is written as a text (Google's int64) or with a fraction of zero; None for what is not
+    """Return a count, also if it is written as a text (Google's int64) or with a fraction of zero; None for what is not
     one, such as a negative number."""
     if type(value) is int and 0 <= value <= _MAX_COUNT:
         return value
@@ -54,13 +136,13 @@ def whole(value: JsonValue) -> int | None:
 
 
 def count(value: JsonObject, key: str) -> int:
-    """The count under ``key``; 0 for what is not a count."""
+    """Return the count under ``key``; 0 for what is not a count."""
     return whole(value.get(key)) or 0
 
 
 def moment(value: JsonObject, key: str) -> float | None:
-    """Epoch seconds of the time under ``key``, a number of seconds or an RFC 3339 text; None for what is neither, such
-    as a number of 400 digits: a time that is not known rules no batch out."""
+    """Return the epoch seconds of the time under ``key``, a number of seconds or an RFC 3339 text; None for what is
+    neither, such as a number of 400 digits: a time that is not known rules no batch out."""
     time = value.get(key)
     try:
         if isinstance(time, str):
@@ -71,15 +153,23 @@ def moment(value: JsonObject, key: str) -> float | None:
     return seconds if math.isfinite(seconds) else None
 
 
+def day(value: JsonObject, key: str) -> date | None:
+    """Return the day of the date or time under ``key``, of a time with a zone in UTC; None for what is neither."""
+    written = value.get(key)
+    try:
+        if isinstance(written, str):
+            time = datetime.fromisoformat(written)
+            return (time if time.tzinfo is None else time.astimezone(UTC)).date()
+        seconds = moment(value, key)
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).date()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def merged(base: JsonObject, extra: JsonObject) -> dict[str, JsonValue]:
-    """``base`` with ``extra`` on top: objects are merged key by key, anything else is replaced."""
+    """Return ``base`` with ``extra`` on top: objects are merged key by key, anything else is replaced."""
     result = dict(base)
     for key, value in extra.items():
         below = result.get(key)
         result[key] = merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
     return result
-
-
-def compact(value: JsonValue) -> bytes:
-    """A value that a provider sent, as one line of JSON."""
-    return orjson.dumps(well_formed(value))

@@ -7,28 +7,37 @@ Sources, looked up 2026-11: docs.x.ai (Batch API, Files); published notes of liv
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlencode
 
-from layton_batch.errors import ProviderError, ProviderReplyError
-from layton_batch.providers import gemini_forms, http_rules, openai_elsewhere
-from layton_batch.providers import openai_shape as shape
-from layton_batch.providers.chat_usage import dollars
-from layton_batch.providers.damaged_rows import unreadable
-from layton_batch.providers.openai_files import FileBatches
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
-from layton_batch.providers.wire_errors import clean, excerpt, parse_object
-from layton_batch.providers.wire_json import JsonObject, at, compact, count, moment, objects, text, whole
-from layton_batch.records import EMPTY, JsonValue, MatchingBatch, Response, Snapshot, Submission, Usage
+from layton_batch.errors import ProviderReplyError
+from layton_batch.providers.chat import dollars, read_reply
+from layton_batch.providers.error_classes import error_class
+from layton_batch.providers.finding import ListedBatch, pages, rows
+from layton_batch.providers.inline import InlineResults
+from layton_batch.providers.openai import OpenAIElsewhere
+from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.result_rows import errored, unreadable
+from layton_batch.providers.wire_json import (
+    JsonObject,
+    at,
+    clean,
+    count,
+    excerpt,
+    moment,
+    objects,
+    parse_object,
+    text,
+    whole,
+)
+from layton_batch.records import JsonValue, Response, Snapshot, Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 
-ADDRESS = "https://api.x.ai/v1"
 _DAY = 86_400.0
 _CANCEL_SETTLES = 120.0
 """Seconds from a cancel until its counts are believed: 20 seconds after one, rows that had been counted as cancelled
@@ -36,9 +45,10 @@ were there with answers (gateway's notes, A1)."""
 _TICK = Decimal("1e-10")
 """The unit of xAI's own statement of a reply's cost, in dollars."""
 _NOT_RUN = re.compile(r"\bbatch (was )?cancell?ed\b", re.IGNORECASE)
+_NEXT = "pagination_token"
 
 
-class Xai(FileBatches):
+class Xai(OpenAIElsewhere):
     """See the module text."""
 
     name: str = "xai"
@@ -69,55 +79,69 @@ class Xai(FileBatches):
         }
     )
     efforts: tuple[str, ...] = ("none", "low", "medium", "high")
-    max_tokens_key: str = "max_completion_tokens"
+    refuses_cancel = (400, 409, 412, 422)
     about = None  # type: ignore[assignment]  # its list of models leaves out the other names that a model answers to
 
-    def create(self, submission: Submission) -> str:
-        body = {"name": _name(submission), "input_file_id": self._input_ref(submission)}
-        with self._wire(f"create batch {submission.batch_id}", paid=True):
-            reply, _ = self._call("POST", "/batches", f"the reply to the creation of batch {submission.batch_id}", body)
-            batch_id = text(reply, "batch_id")
-            if batch_id is None:
-                raise ProviderReplyError("xai: the reply to a create names no batch")
-            return batch_id
+    def _uploaded(self, file_name: str, size: int) -> str | None:
+        """Return None: what its list of files shows is not documented, and a second copy of a file costs nothing."""
 
-    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
-        """Batches of our name or our file, of the whole list."""
-        name, ref = _name(submission), submission.input_ref
-        matches = []
-        for batch in submission.listed(self._batches):
-            provider_id, shown = text(batch, "batch_id") or "", text(batch, "name") or ""
-            if shown == name or (ref and text(batch, "input_file_id") == ref):
-                matches.append(MatchingBatch(provider_id, certain=True))
-            elif submission.is_of_a_copy(provider_id, [shown.partition("/")[0]]):
-                matches.append(MatchingBatch(provider_id, certain=False, of_a_copy=True))
-        return matches
+    def create(self, submission: Submission) -> str:
+        batch = {"name": self._name_of(submission), "input_file_id": self._input_ref(submission)}
+        return self._created(submission, lambda client: client.post("/batches", cast_to=object, body=batch), "batch_id")
+
+    def _name_of(self, submission: Submission) -> str:
+        """Return our tag, and how many requests there are: a batch whose file is still being read shows fewer, and with
+        the first of them done looks as if it had ended."""
+        return f"{submission.tag}/{submission.requests}"
+
+    def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
+        def read(token: str | None) -> JsonObject:
+            query = {"limit": "100"} | ({_NEXT: token} if token else {})
+            return self._ask(
+                "list batches", lambda client: client.get("/batches", cast_to=object, options={"params": query})
+            )
+
+        for page in pages(self.name, read, lambda page: text(page, _NEXT)):
+            for batch in rows(page, "batches", self.name, may_lack=(_NEXT,)):
+                inputs = (batch.get("input_file_id"),)
+                yield ListedBatch(text(batch, "batch_id") or "", None, name=text(batch, "name"), inputs=inputs)
 
     def snapshot(self, provider_id: str) -> Snapshot:
-        with self._wire(f"poll batch {provider_id}"):
-            batch, headers = self._call("GET", f"/batches/{provider_id}", f"the state of batch {provider_id}")
+        batch = self._ask(
+            f"poll batch {provider_id}", lambda client: client.get(f"/batches/{provider_id}", cast_to=object)
+        )
         state = at(batch, "state")
         if not state:
             raise ProviderReplyError(f"xai: batch {provider_id} shows no counts, so its state cannot be told")
-        word, reason = _word(batch, state, headers), text(batch, "cancel_by_xai_message")
-        means = self.status_map[word]
-        failed = means.outcome is BatchOutcome.FAILED
-        return Snapshot(
-            provider_id=provider_id,
-            provider_status=word,
-            state=means.state,
-            outcome=means.outcome,
-            results_ref=provider_id if means.state is Lifecycle.ENDED and count(state, "num_requests") else None,
-            total=count(state, "num_requests"),
-            succeeded=whole(state.get("num_success")),
-            failed=whole(state.get("num_error")),
-            message=clean(reason) if reason else None,
-            error_class=shape.class_of_text(reason or "") if failed else ErrorClass.NONE,
+        reason, total = text(batch, "cancel_by_xai_message"), count(state, "num_requests")
+        return self._snapshot(
+            provider_id,
+            _word(batch, state, self._clock()),
+            files=(provider_id if total else None, None),
+            counts=(total, whole(state.get("num_success")), whole(state.get("num_error"))),
+            reason=reason,
+            error_class=error_class(None, None, reason),
         )
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         if snapshot.results_ref:
             yield ResultPart("output", self._lines(snapshot.results_ref))
+
+    def _lines(self, provider_id: str) -> Iterator[bytes]:
+        """Yield every row of every page of results as it came."""
+
+        def read(token: str | None) -> InlineResults:
+            query = urlencode({"limit": "1000"} | ({_NEXT: token} if token else {}))
+            call = f"read the results of batch {provider_id}"
+            pieces = self._stream(self._url(f"/batches/{provider_id}/results?{query}"), call)
+            return InlineResults(pieces, "results", self.name, f"the results of batch {provider_id}")
+
+        for page in pages(self.name, read, lambda page: text(page.rest(), _NEXT)):
+            for row in page:
+                if not row.startswith(b"{"):
+                    raise ProviderReplyError(f"xai: the results of batch {provider_id} hold what is no row")
+                yield row + b"\n"
+            rows(page.rest(), "results", self.name, may_lack=(_NEXT,))
 
     def decode(self, line: bytes) -> Response:
         row = parse_object(line, self.name, "a result line")
@@ -126,115 +150,49 @@ class Xai(FileBatches):
             raise ProviderReplyError(f"xai: a result line names no batch_request_id: {excerpt(line)}")
         body = at(at(result, "response"), "chat_get_completion")
         errors = [holder.get(key) for holder in (result, row, body) for key in ("error", "error_message")]
-        error = next((stated for stated in errors if stated), None)
+        error = next((entry for entry in errors if entry), None)
         if error and not body.get("choices"):
             return _failed(custom_id, error)
         if not body:
             return unreadable(custom_id, f"xai: the result line of {clean(custom_id, 80)} holds no reply and no error")
         # with search tools the answer is the last of several choices
-        last: list[JsonValue] = [*objects(body, "choices")[-1:]]
-        reply = shape.chat_reply(custom_id, {**body, "choices": last})
+        reply = read_reply(custom_id, {**body, "choices": [*objects(body, "choices")[-1:]]})
         return replace(reply, usage=_usage(at(body, "usage")))
 
-    def cancel(self, provider_id: str) -> None:
-        try:
-            with self._wire(f"cancel batch {provider_id}"):
-                self._call("POST", f"/batches/{provider_id}:cancel", f"the reply to the cancel of {provider_id}")
-        except ProviderError as error:
-            if error.status not in (400, 409, 412, 422) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
-                raise
-
-    # ---- wire
-
-    def _connect(self, key: str, access: Access) -> Any:
-        return openai_elsewhere.connect(key, access, ADDRESS)
-
-    def _call(
-        self, method: str, path: str, reply_name: str, body: JsonObject | None = None, query: JsonObject = EMPTY
-    ) -> tuple[JsonObject, Mapping[str, str]]:
-        """Make a call that the SDK has no method for. Return its reply and the reply's headers."""
-        import httpx2  # the SDK's own HTTP library, whose reply it hands through
-
-        client, options = self._open(), {"params": query, "max_retries": 0}
-        if method == "GET":
-            reply = client.get(path, cast_to=httpx2.Response, options=options)
-        else:
-            reply = client.post(path, cast_to=httpx2.Response, body=body, options=options)
-        return parse_object(reply.content or b"{}", self.name, reply_name), reply.headers
-
-    def _uploaded(self, file_name: str, size: int) -> str | None:
-        """None: what its list of files shows is not documented, and a second copy of a file costs nothing."""
-
-    def _batches(self) -> Iterator[JsonObject]:
-        with self._wire("list batches"):
-            yield from self._pages_of("/batches", "batches", "a list of batches", limit="100")
-
-    def _lines(self, provider_id: str) -> Iterator[bytes]:
-        """Every row of every page of results."""
-        with self._wire(f"read the results of batch {provider_id}"):
-            for row in self._pages_of(f"/batches/{provider_id}/results", "results", f"results of {provider_id}"):
-                # of what cannot be written the name is kept: the row is then unreadable, the others are not
-                yield (_line(row) or compact({"batch_request_id": text(row, "batch_request_id")})) + b"\n"
-
-    def _pages_of(self, path: str, key: str, reply: str, limit: str = "1000") -> Iterator[JsonObject]:
-        """Yield the objects of all pages. Raises ProviderReplyError for a reply that is not a page."""
-
-        def read(token: str | None) -> JsonObject:
-            query = {"limit": limit} | ({"pagination_token": token} if token else {})
-            return self._call("GET", path, reply, query=query)[0]
-
-        for page in http_rules.turned(self.name, read, lambda page: text(page, "pagination_token")):
-            listed, keys = objects(page, key), page.keys() & {key, "pagination_token"}
-            if "error" in page or (page.get(key) or []) != listed or (page and not keys):
-                raise ProviderReplyError(f"xai: what was to be {reply} holds none")
-            yield from listed
+    def _cancel(self, client: Any, provider_id: str) -> object:
+        return client.post(f"/batches/{provider_id}:cancel", cast_to=object)
 
 
-def _name(submission: Submission) -> str:
-    """Our tag, and how many requests there are: a batch whose file is still being read shows fewer, and with the first
-    of them done looks as if it had ended."""
-    return f"{submission.tag}/{submission.requests}"
-
-
-def _word(batch: JsonObject, state: JsonObject, headers: Mapping[str, str]) -> str:
-    """A word for what the counts say. Nothing pending means over only for a batch that is full."""
+def _word(batch: JsonObject, state: JsonObject, now: float | None) -> str:
+    """Return a word for what the counts say. Nothing pending means over only for a batch that is full."""
     total, done = count(state, "num_requests"), count(state, "num_success") + count(state, "num_error")
     is_over = whole(state.get("num_pending")) == 0
     if text(batch, "cancel_time") is not None:
         if text(batch, "cancel_by_xai_message") and is_over:
             return "failed"
-        if not is_over or _since_cancel(batch, headers) < _CANCEL_SETTLES:
+        cancelled_at = moment(batch, "cancel_time")
+        # a provider whose clock is not known is believed
+        since = now - cancelled_at if now is not None and cancelled_at is not None else _CANCEL_SETTLES
+        if not is_over or 0 <= since < _CANCEL_SETTLES:
             return "cancelling"
         return "ended" if total and done == total else "cancelled"
-    expected = count({"requests": (text(batch, "name") or "").rpartition("/")[2]}, "requests")
+    expected = whole((text(batch, "name") or "").rpartition("/")[2]) or 0
     if is_over and total >= max(1, expected):
         return "ended"
     return "running" if done else "pending"
 
 
-def _since_cancel(batch: JsonObject, headers: Mapping[str, str]) -> float:
-    """Return the seconds since the cancel by the provider's clock, or its settling time if the clock is not given."""
-    cancelled_at = moment(batch, "cancel_time")
-    try:
-        since = parsedate_to_datetime(headers.get("date", "")).timestamp() - (cancelled_at or 0.0)
-    except (ValueError, TypeError, OverflowError):
-        return _CANCEL_SETTLES
-    return since if cancelled_at is not None and since >= 0 else _CANCEL_SETTLES
-
-
 def _failed(custom_id: str, error: JsonValue) -> Response:
-    """A row without an answer. Codes are google.rpc numbers; words and plain texts occur too."""
-    if isinstance(error, Mapping) and not isinstance(error.get("code"), str):
-        return gemini_forms.errored(custom_id, error)
+    """Read a row without an answer. Codes are google.rpc numbers; words and plain texts occur too."""
     if isinstance(error, str) and _NOT_RUN.search(error):
         return Response(
             custom_id, RequestOutcome.CANCELLED, error_class=ErrorClass.NOT_EXECUTED, error_message=clean(error)
         )
-    return shape.errored(custom_id, None, error)
+    return errored(custom_id, None, error)
 
 
 def _usage(usage: JsonObject) -> Usage:
-    """``completion_tokens`` leave reasoning out here."""
+    """Return token counts: ``completion_tokens`` leave reasoning out here."""
     sent = count(usage, "prompt_tokens")
     thought = count(at(usage, "completion_tokens_details"), "reasoning_tokens")
     return Usage(
@@ -245,16 +203,3 @@ def _usage(usage: JsonObject) -> Usage:
         is_known=None not in (whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))),
         stated_usd=dollars(usage.get("cost_in_usd_ticks"), _TICK),
     )
-
-
-def _line(value: JsonValue) -> bytes | None:
-    """Write like ``compact``, also what orjson reads and does not write (deep nesting, large integers); None where
-    nothing writes it."""
-    try:
-        return compact(value)
-    except (TypeError, RecursionError):
-        pass
-    try:
-        return json.dumps(value).encode()
-    except (ValueError, RecursionError):
-        return None

@@ -9,7 +9,7 @@ from hashlib import scrypt
 from layton_batch.errors import ManifestError, MissingKeyError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers import OWN_ADDRESSES, connect, problems
-from layton_batch.providers.openai_server import connect_to
+from layton_batch.providers.openai import OpenAIServer
 from layton_batch.providers.protocol import Access, Provider, ReplyAccount
 from layton_batch.records import ModelSpec
 from layton_batch.runs.environment_notes import is_own_address
@@ -32,7 +32,7 @@ def check_models_settings(manifest: Manifest, settings: Settings) -> None:
 def connect_within(manifest: Manifest, name: str, access: Access | None) -> Provider:
     """Connect to the provider with the manifest's own ``[limits]``, which never raise the documented sizes."""
     server = manifest.server(name)
-    provider = connect(name, access) if server is None else connect_to(server, access)
+    provider = connect(name, access) if server is None else OpenAIServer(server, access)
     if (own := manifest.limits.get(name)) is not None:
         changed = own.model_dump(exclude_none=True)
         smaller = {key: min(value, getattr(provider.limits, key)) for key, value in own.of_files().items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.providers.groq import Groq
+from layton_batch.providers.openai import Groq
 from tests.support.cli_harness import call, desk, write
 from tests.support.lab import BUNDLED, manifest_text
 

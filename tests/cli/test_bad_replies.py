@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from layton_batch.providers.openai_files import FileBatches
+from layton_batch.providers.openai import FileBatches
 from layton_batch.sandbox import Fault
 from tests.support.cli_harness import Desk, Ending, call, desk
 from tests.support.lab import manifest_text, quiz_text

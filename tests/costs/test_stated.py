@@ -10,7 +10,7 @@ from layton_batch.batches.bill import WITHOUT_PRICE, WITHOUT_USAGE, known_sums
 from layton_batch.costs.notes import differing_note
 from layton_batch.costs.report import build_report
 from layton_batch.costs.stated import CostComparison, CostTotals, comparison_json
-from layton_batch.providers.chat_usage import dollars
+from layton_batch.providers.chat import dollars
 from layton_batch.records import JsonValue
 from layton_batch.reports.cost_document import report_json
 

@@ -184,6 +184,15 @@ def test_the_token_goes_neither_to_plain_urls_nor_along_a_redirect(site: Site, t
     assert [token for path, token in site.asked if path == "/x.jsonl"] == [None, None]
 
 
+def test_a_redirect_is_followed_to_the_same_host_only(site: Site, tmp_path: Path) -> None:
+    site.serve("/here.jsonl", (302, {"location": "/x.jsonl"}, b""))
+    site.serve("/there.jsonl", (302, {"location": f"http://localhost:{site.port}/x.jsonl"}, b""))
+    site.serve("/x.jsonl", (200, {}, GOOD))
+    assert len(fetch(f"{site.url}/here.jsonl", site, tmp_path)) == 2
+    with pytest.raises(DataError, match="redirects to another host, localhost, which is not followed"):
+        fetch(f"{site.url}/there.jsonl", site, tmp_path)
+
+
 def test_passing_failures_are_tried_again_with_growing_waits(site: Site, tmp_path: Path) -> None:
     site.serve("/x.jsonl", (503, {}, b""), (429, {"retry-after": "9999"}, b""), (200, {}, GOOD))
     clock = ManualClock(0.0)

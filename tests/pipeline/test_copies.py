@@ -18,7 +18,7 @@ from layton_batch.batches.resolve import adopt_batch, ignore_copy, send_again
 from layton_batch.errors import ManifestError, ProviderError, StoreError, TransientProviderError
 from layton_batch.pipeline import advance
 from layton_batch.providers import connect
-from layton_batch.providers.openai_files import FileBatches
+from layton_batch.providers.openai import FileBatches
 from layton_batch.records import Batch, Snapshot
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import find_run, find_runs, misplaced_runs

@@ -13,7 +13,7 @@ from layton_batch.errors import ManifestError, MissingKeyError, StoreError
 from layton_batch.files import tables
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance
-from layton_batch.providers.openai_files import FileBatches
+from layton_batch.providers.openai import FileBatches
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Event
 from layton_batch.runs.status import RunState

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.providers.openai_files import FileBatches
+from layton_batch.providers.openai import FileBatches
 from layton_batch.records import Response, Snapshot
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault

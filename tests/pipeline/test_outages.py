@@ -12,7 +12,7 @@ from layton_batch.batches import resolve
 from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
-from layton_batch.providers.openai_files import FileBatches
+from layton_batch.providers.openai import FileBatches
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import find_run

@@ -16,7 +16,7 @@ from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.resolve import send_again
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
-from layton_batch.providers.openai_files import FileBatches
+from layton_batch.providers.openai import FileBatches
 from layton_batch.records import Batch, Response, Usage
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState, read_status

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.providers.openai_files import FileBatches
+from layton_batch.providers.openai import FileBatches
 from layton_batch.records import Response, Usage
 from layton_batch.reports.cost_document import report_json
 from layton_batch.runs.status import RunState, Status

@@ -13,7 +13,7 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers import closing, connect, vertex
-from layton_batch.providers.inline_results import InlineResults
+from layton_batch.providers.inline import InlineResults
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import JsonValue, Snapshot
 from layton_batch.states import BatchOutcome, FinishReason, Lifecycle

@@ -10,7 +10,7 @@ import pytest
 
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest
-from layton_batch.providers.openai_server import OpenAIServer
+from layton_batch.providers.openai import OpenAIServer
 from layton_batch.providers.protocol import Access
 from layton_batch.records import ServerForm
 from layton_batch.sandbox import Sandbox, SandboxConfig

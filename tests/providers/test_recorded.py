@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from layton_batch.providers import connect
-from layton_batch.providers.wire_errors import failure_class
+from layton_batch.providers.error_classes import failure_class
 from tests.support.paths import SHARED_DATA
 
 from .conftest import Serve, reply

@@ -1,4 +1,4 @@
-"""Other hosts that a reply names: no call takes the key there. (A create is not even repeated: test_creates.)"""
+"""Other hosts that a reply names: no call goes there, but an upload without the key. (test_creates: no create does.)"""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def moved(status: int, url: str) -> Answer:
 
 def is_content(call: HandlerCall) -> bool:
     return call.path.partition("?")[0].endswith(CONTENT)
+
+
+def is_file(call: HandlerCall) -> bool:
+    """Return whether a call looks at a file of Together's, and not into it."""
+    return call.path.endswith("out") and "/batches/" not in call.path
 
 
 @pytest.fixture
@@ -82,27 +87,37 @@ def test_anthropics_results_are_read_below_the_configured_address(serve: Serve, 
     assert other.calls == []
 
 
-@pytest.mark.parametrize("name", [*BATCHES, "openai", "groq", "doubleword", "together"])
-def test_results_kept_on_another_host_are_downloaded_from_there_without_the_key(
-    serve: Serve, other: Loopback, name: str
-) -> None:
+DOWNLOADS = (*BATCHES, "openai", "groq", "doubleword", "together", "openrouter", "xai")
+
+
+@pytest.mark.parametrize("name", DOWNLOADS)
+def test_results_that_lead_to_another_host_are_refused_by_its_name(serve: Serve, other: Loopback, name: str) -> None:
     provider, _ = serve(
-        name,
-        lambda call: moved(302, f"{other.url}/{name}{call.path}") if is_content(call) else reply({"bytes": 11}),
+        name, lambda call: reply({"bytes": 11}) if is_file(call) else moved(302, f"{other.url}/{name}{call.path}")
     )
-    for start in (0, 40_000):
-        (part,) = provider.results(ENDED)
-        assert part.resume is not None
-        assert b"".join(part.resume(start) if start else part.chunks) == RESULTS[start:]
-    assert keyless(other)
+    (part,) = provider.results(ENDED)
+    for read in (lambda: part.chunks, *([lambda: part.resume(40_000)] if part.resume else [])):
+        with pytest.raises(ProviderReplyError, match="leads to the host localhost"):
+            list(read())
+    assert other.calls == []
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "gemini", "mistral"])
+def test_results_that_have_moved_on_the_same_host_are_read_there(serve: Serve, name: str) -> None:
+    provider, server = serve(name, lambda call: Answer(200, RESULTS) if call.path == "/moved" else moved(302, "/moved"))
+    (part,) = provider.results(ENDED)
+    assert b"".join(part.chunks) == RESULTS
+    assert KEY in str(server.calls[-1].headers)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "169.254.169.254", "[::1]", "0.0.0.0"])
 def test_no_reply_from_elsewhere_leads_a_call_to_this_machine(host: str) -> None:
     transport = httpx.MockTransport(lambda _request: httpx.Response(302, headers={"location": f"http://{host}/latest"}))
     access = Access(KEY, base_url="https://198.51.100.1/v1")
-    with (
-        open_client(httpx.Client, access, transport=transport, follow_redirects=True) as client,
-        pytest.raises(ProviderReplyError, match="not followed"),
-    ):
-        client.get("https://198.51.100.1/v1/files/f-1/content")
+    with open_client("httpx", access, transport=transport) as client:
+        for send in (
+            lambda: client.get("https://198.51.100.1/v1/files/f-1/content"),
+            lambda: client.put(f"http://{host}/bucket"),
+        ):
+            with pytest.raises(ProviderReplyError, match="not followed"):
+                send()

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from layton_batch.providers import connect
-from layton_batch.providers.damaged_rows import named_in
+from layton_batch.providers.result_rows import named_in
 from layton_batch.records import JsonValue, Usage
 from layton_batch.states import PASSING, ErrorClass, FinishReason, RequestOutcome
 

@@ -11,7 +11,7 @@ from email.utils import formatdate
 import pytest
 
 from layton_batch.errors import ProviderReplyError
-from layton_batch.providers.http_rules import intended_at
+from layton_batch.providers.finding import clock_of, intended_at
 from layton_batch.records import JsonValue, ListReading, Submission
 from layton_batch.testing.providers import Answer, HandlerCall
 from tests.support.tiers import tiered
@@ -112,8 +112,8 @@ def test_a_batch_without_a_file_is_not_taken_for_one_that_was_never_uploaded(
 def test_the_difference_between_the_clocks_is_taken_from_the_reply(submission: Submission) -> None:
     """Ours is ten minutes ahead: it is 08:20 here and 08:10 there."""
     asked = replace(submission, asked_at=NOW + 1200.0)
-    assert intended_at(asked, {"date": "Fri, 15 Jan 2027 08:10:00 GMT"}) == NOW - 600.0
-    assert intended_at(asked, {"date": "soon"}) == NOW
+    assert intended_at(asked, clock_of({"date": "Fri, 15 Jan 2027 08:10:00 GMT"})) == NOW - 600.0
+    assert intended_at(asked, clock_of({"date": "soon"})) == NOW
 
 
 # ---- without a tag: Anthropic ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from layton_batch.providers.wire_errors import clean
+from layton_batch.providers.wire_json import clean
 from layton_batch.records import Image, Item, Prediction, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.layton import LaytonTask

@@ -1,13 +1,67 @@
-"""A reply that holds every result of a batch as one array, read without holding it in memory."""
+"""Requests and results that come within a JSON document: a create call that carries every request of a batch file, a
+reply that holds every result of a batch. Neither is held in memory."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from layton_batch.errors import ProviderReplyError
-from layton_batch.providers.wire_errors import parse_object
-from layton_batch.records import JsonValue
+from layton_batch.errors import FileError, ProviderReplyError
+from layton_batch.providers.result_rows import CUSTOM_ID
+from layton_batch.providers.wire_json import JsonObject, parse_object
+
+# ---- requests
+
+HEAD, _TAIL = b'{"requests":[', b"]}"
+_CHUNK = 1 << 20
+_HEAD_BYTES = 1 << 20
+"""Bytes at the head of results whose custom_ids tell whose they are."""
+
+
+def body(path: Path, head: bytes = HEAD) -> Iterator[bytes]:
+    """Yield the create call's body from a batch file: its lines are JSON without raw newlines, so each newline but the
+    last becomes a comma. ``head`` goes before the first of them."""
+    yield head
+    held = b""
+    with path.open("rb") as lines:
+        while chunk := lines.read(_CHUNK):
+            yield held
+            text = chunk.rstrip(b"\n")
+            yield text.replace(b"\n", b",")
+            held = b"," * (len(chunk) - len(text))
+    yield _TAIL
+
+
+def body_size(path: Path, provider: str, head: bytes = HEAD) -> int:
+    """Return the bytes of :func:`body`. Raises FileError if the file cannot be read."""
+    try:
+        with path.open("rb") as lines:
+            size = lines.seek(0, 2)
+            lines.seek(max(0, size - 1))
+            return len(head) + size - (lines.read(1) == b"\n") + len(_TAIL)
+    except OSError as error:
+        raise FileError(f"{provider}: the batch file {path} cannot be read: {error}") from error
+
+
+def custom_ids(path: Path) -> set[str]:
+    """Return the ids of a batch file, read without parsing its lines; none if the file is gone."""
+    try:
+        with path.open("rb") as lines:
+            return {match[1].decode() for line in lines if (match := CUSTOM_ID.search(line))}
+    except OSError:
+        return set()
+
+
+def first_custom_ids(results: Iterator[bytes]) -> frozenset[str]:
+    """Return the ids that the first 1 MiB of results name."""
+    head = b""
+    while len(head) < _HEAD_BYTES and (piece := next(results, b"")):
+        head += piece
+    return frozenset(name.decode() for name in CUSTOM_ID.findall(head))
+
+
+# ---- results
 
 # Possessive quantifiers: a string of megabytes is passed in one step. The group is there where a string goes on in the
 # next piece of the reply, perhaps within an escape.
@@ -52,7 +106,7 @@ class InlineResults:
         if self._depth or self._inside:
             raise ProviderReplyError(f"{self._provider}: {self._what} breaks off")
 
-    def rest(self) -> Mapping[str, JsonValue]:
+    def rest(self) -> JsonObject:
         """The object without the array's elements, after they were all taken. Raises ProviderReplyError for what is
         no JSON object."""
         return parse_object(bytes(self._rest), self._provider, self._what)
