@@ -6,8 +6,8 @@ its time, its size and, once it has ended, the ``custom_id`` of its results.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -15,8 +15,8 @@ from layton_batch import model_table
 from layton_batch.errors import NotFoundError, ProviderReplyError
 from layton_batch.providers import inline
 from layton_batch.providers.dialect import Dialect
-from layton_batch.providers.finding import ListedBatch, ListOrder, by_requests, pages, rows
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, PictureLimits, StatusMeaning
+from layton_batch.providers.finding import ListedBatch, ListOrder, pages, rows
+from layton_batch.providers.protocol import Capabilities, Limits, ModelNotice, PictureLimits, StatusMeaning
 from layton_batch.providers.result_rows import errored, malformed, unreadable
 from layton_batch.providers.wire_json import (
     JsonObject,
@@ -34,7 +34,6 @@ from layton_batch.providers.wire_json import (
 from layton_batch.records import (
     Image,
     JsonValue,
-    MatchingBatch,
     ModelSpec,
     Request,
     Response,
@@ -71,6 +70,7 @@ class Anthropic(Dialect):
     name = "anthropic"
     key_variable = "ANTHROPIC_API_KEY"
     sdk_path = "/v1"
+    shows_requests = True
     limits = Limits(
         max_requests=100_000,
         max_bytes=253_000_000,  # 256 MB less 1 %: the create call wraps the lines
@@ -92,17 +92,10 @@ class Anthropic(Dialect):
         "ended": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
     }
 
-    def _connect(self, key: str, access: Access, http: Any) -> Any:
+    def _client_class(self, key: str) -> Callable[..., Any]:
         import anthropic
 
-        return anthropic.Anthropic(
-            api_key=key,
-            base_url=self._address,
-            timeout=access.timeout_seconds,
-            max_retries=0,
-            default_headers={"anthropic-version": VERSION},
-            http_client=http,
-        )
+        return partial(anthropic.Anthropic, default_headers={"anthropic-version": VERSION})
 
     # ---- requests
 
@@ -122,9 +115,6 @@ class Anthropic(Dialect):
     def encode(self, request: Request) -> dict[str, JsonValue]:
         return {"custom_id": request.custom_id, "params": _params(request)}
 
-    def upload(self, submission: Submission) -> str | None:
-        return None
-
     def create(self, submission: Submission) -> str:
         """Send one POST whose body is streamed from the file: memory stays at about 1 MiB whatever the file's size.
 
@@ -142,10 +132,6 @@ class Anthropic(Dialect):
         )
 
     # ---- batches
-
-    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
-        batches = submission.listed(lambda: self._listed(submission))
-        return by_requests(batches, submission, self._first_custom_ids)
 
     def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
         def read(after: str | None) -> JsonObject:
@@ -178,14 +164,6 @@ class Anthropic(Dialect):
             has_ended=has_ended,
             has_results=has_ended and not _is_archived(batch),
         )
-
-    def _first_custom_ids(self, provider_id: str) -> frozenset[str]:
-        """Return the first ``custom_id``s of the results; none while they cannot be read (404 just after the end)."""
-        try:
-            with closing(self._download(provider_id)) as results:
-                return inline.first_custom_ids(results)
-        except NotFoundError:
-            return frozenset()
 
     def snapshot(self, provider_id: str) -> Snapshot:
         batch = self._ask(

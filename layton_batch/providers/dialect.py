@@ -8,16 +8,17 @@ page for one odd field.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from layton_batch.errors import FileError, ProviderError, ProviderReplyError, UnknownStatusError
+from layton_batch.errors import FileError, NotFoundError, ProviderError, ProviderReplyError, UnknownStatusError
 from layton_batch.providers import OWN_ADDRESSES
-from layton_batch.providers.finding import ListedBatch, by_name, clock_of
+from layton_batch.providers.finding import ListedBatch, by_name, by_requests, clock_of
 from layton_batch.providers.http_client import check_range, open_client, range_headers
+from layton_batch.providers.inline import first_custom_ids
 from layton_batch.providers.protocol import (
     NO_REASON,
     USUAL_WINDOW,
@@ -41,7 +42,9 @@ class Dialect:
 
     ``library``: the HTTP library of its SDK; ``sdk_path``: the beginning of the paths that the SDK puts behind the
     address; ``windows``: how long a batch may be given; ``refuses_cancel``: HTTP statuses with which the API may refuse
-    to cancel what has ended; ``storage``: addresses of other hosts that its documents have files on.
+    to cancel what has ended; ``storage``: addresses of other hosts that its documents have files on;
+    ``shows_requests``: its batches carry no name and no file, and are told by their requests; ``resumes``: a download
+    may begin anywhere.
     """
 
     name: str
@@ -54,6 +57,8 @@ class Dialect:
     windows: tuple[str, ...] = (USUAL_WINDOW,)
     refuses_cancel: Sequence[int] = (400, 409)
     storage: Sequence[str] = ()
+    shows_requests: bool = False
+    resumes: bool = True
 
     def __init__(self, access: Access | None) -> None:
         if access is not None and access.base_url is None:
@@ -64,9 +69,15 @@ class Dialect:
 
     # ---- what a dialect adds
 
+    def _client_class(self, key: str) -> Callable[..., Any]:
+        """Return the SDK's class of clients. It is imported here and not before."""
+        raise NotImplementedError
+
     def _connect(self, key: str, access: Access, http: Any) -> Any:
         """Make the SDK's client over the HTTP client, its own retries off."""
-        raise NotImplementedError
+        make, seconds = self._client_class(key), access.timeout_seconds
+        # the address is always given: else an SDK would take one from the environment and send the key there
+        return make(api_key=key, base_url=self._address, timeout=seconds, max_retries=0, http_client=http)
 
     def _cancel(self, client: Any, provider_id: str) -> object:
         """Send the call that cancels a batch."""
@@ -76,7 +87,7 @@ class Dialect:
         """Yield every batch of the provider's list that may be looked for."""
         raise NotImplementedError
 
-    def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
+    def _download(self, ref: str, start: int = 0) -> Generator[bytes, None, None]:
         """Yield a file of results from byte ``start`` on."""
         raise NotImplementedError
 
@@ -169,14 +180,28 @@ class Dialect:
 
     # ---- parts of the protocol
 
+    def upload(self, submission: Submission) -> str | None:
+        return None
+
     def _input_ref(self, submission: Submission) -> str:
         if not submission.input_ref:
             raise ProviderError(f"{self.name}: batch {submission.batch_id} cannot be created: it was not uploaded")
         return submission.input_ref
 
     def find(self, submission: Submission) -> Sequence[MatchingBatch]:
-        """Return the batches that carry our tag, or, if the list shows no tag, our input file."""
-        return by_name(submission.listed(partial(self._listed, submission)), submission, self._name_of(submission))
+        batches = submission.listed(partial(self._listed, submission))
+        if self.shows_requests:
+            return by_requests(batches, submission, self._first_custom_ids)
+        return by_name(batches, submission, self._name_of(submission))
+
+    def _first_custom_ids(self, provider_id: str) -> frozenset[str]:
+        """Return the first ``custom_id``s of a batch's results; none while they cannot be read (404 just after the
+        end)."""
+        try:
+            with closing(self._download(provider_id)) as results:
+                return first_custom_ids(results)
+        except NotFoundError:
+            return frozenset()
 
     def _name_of(self, submission: Submission) -> str:
         """Return what a batch of ours is named in the provider's list."""
@@ -239,7 +264,7 @@ class Dialect:
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         for kind, ref in (("output", snapshot.results_ref), ("errors", snapshot.errors_ref)):
             if ref:
-                yield ResultPart(kind, self._download(ref), partial(self._download, ref))
+                yield ResultPart(kind, self._download(ref), partial(self._download, ref) if self.resumes else None)
 
     def cancel(self, provider_id: str) -> None:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -345,7 +345,7 @@ class Gemini(GenerateContent):
     def _cancel(self, client: Any, provider_id: str) -> object:
         return client.batches.cancel(name=provider_id, config=self._options)
 
-    def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
+    def _download(self, ref: str, start: int = 0) -> Generator[bytes, None, None]:
         with ExitStack() as stack:
 
             def ask() -> tuple[bytes, Iterator[bytes]]:

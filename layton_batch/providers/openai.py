@@ -6,7 +6,7 @@ The SDKs of OpenAI, Groq and Together have the same resources under the same nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -188,7 +188,7 @@ class FileBatches(Dialect):
         """Return the objects of a page; null stands for none."""
         return [] if page.get("data", page) is None else rows(page, "data", self.name)
 
-    def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
+    def _download(self, ref: str, start: int = 0) -> Generator[bytes, None, None]:
         url = self._url(f"/files/{quote(ref, safe='')}/content")
         return self._stream(url, f"download {ref}", start)
 
@@ -279,12 +279,10 @@ class OpenAI(FileBatches):
             return None
         return notice_of(page)
 
-    def _connect(self, key: str, access: Access, http: Any) -> Any:
+    def _client_class(self, key: str) -> Callable[..., Any]:
         import openai
 
-        return openai.OpenAI(
-            api_key=key, base_url=self._address, timeout=access.timeout_seconds, max_retries=0, http_client=http
-        )
+        return openai.OpenAI
 
     def _read(self, batch: JsonObject, provider_id: str) -> Snapshot:
         """Read the tokens of the whole batch, too; servers without such books leave them out, or at 0."""
@@ -307,7 +305,7 @@ def _endpoint(provider: str, model: str) -> str:
 class OpenAIElsewhere(FileBatches):
     """A provider that OpenAI's SDK is called for, at another address."""
 
-    def _connect(self, key: str, access: Access, http: Any) -> Any:
+    def _client_class(self, key: str) -> Callable[..., Any]:
         import openai
 
         class AddressClient(openai.OpenAI):
@@ -319,10 +317,7 @@ class OpenAIElsewhere(FileBatches):
                 own = {name: value for name, value in super().default_headers.items() if _is_harmless(name)}
                 return {**own, "Authorization": f"Bearer {key}"}
 
-        # the address is always given: else the SDK would take OpenAI's from the environment and send this key there
-        return AddressClient(
-            api_key=key, base_url=self._address, timeout=access.timeout_seconds, max_retries=0, http_client=http
-        )
+        return AddressClient
 
 
 def _is_harmless(header: str) -> bool:
@@ -382,12 +377,10 @@ class Groq(FileBatches):
     windows: tuple[str, ...] = ("24h", "48h", "72h", "96h", "120h", "144h", "168h", *(f"{n}d" for n in range(1, 8)))
     file_query: Mapping[str, Any] = MappingProxyType({})
 
-    def _connect(self, key: str, access: Access, http: Any) -> Any:
+    def _client_class(self, key: str) -> Callable[..., Any]:
         import groq
 
-        return groq.Groq(
-            api_key=key, base_url=self._address, timeout=access.timeout_seconds, max_retries=0, http_client=http
-        )
+        return groq.Groq
 
     def _pages(self) -> Iterator[JsonObject]:
         def read(cursor: str | None) -> JsonObject:

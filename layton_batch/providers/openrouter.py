@@ -22,19 +22,18 @@ do so. A model is sent as the manifest names it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 import orjson
 
-from layton_batch.errors import ManifestError, NotFoundError, RequestRefusedError
+from layton_batch.errors import ManifestError, RequestRefusedError
 from layton_batch.providers import chat, inline
-from layton_batch.providers.finding import ListedBatch, by_requests
+from layton_batch.providers.finding import ListedBatch
 from layton_batch.providers.openai import OpenAIElsewhere, in_catalogue
-from layton_batch.providers.protocol import Capabilities, Limits, ModelNotice, ResultPart
+from layton_batch.providers.protocol import Capabilities, Limits, ModelNotice
 from layton_batch.providers.wire_json import JsonObject, at, clean, count, moment, text
-from layton_batch.records import Image, JsonValue, MatchingBatch, ModelSpec, Reasoning, Request, Snapshot, Submission
+from layton_batch.records import Image, JsonValue, ModelSpec, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 BATCH_PRICED = ":batch"
@@ -74,6 +73,8 @@ class OpenRouter(OpenAIElsewhere):
     max_tokens_key: str = "max_tokens"
     names_model: bool = False  # the batch names it
     names_call: bool = False
+    shows_requests: bool = True  # those that are completed
+    resumes: bool = False
 
     def check(self, spec: ModelSpec) -> list[str]:
         problems = super().check(spec)
@@ -112,11 +113,6 @@ class OpenRouter(OpenAIElsewhere):
             ),
         )
 
-    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
-        """Return the batches that may be ours: only those that are completed show whose they are."""
-        batches = submission.listed(lambda: self._listed(submission))
-        return by_requests(batches, submission, self._first_custom_ids)
-
     def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
         for page in self._pages():
             now = self._clock()
@@ -131,25 +127,14 @@ class OpenRouter(OpenAIElsewhere):
                     has_results=means is not None and means.outcome is BatchOutcome.COMPLETED and bool(provider_id),
                 )
 
-    def _first_custom_ids(self, provider_id: str) -> frozenset[str]:
-        try:
-            with closing(self._lines(provider_id)) as lines:
-                return inline.first_custom_ids(lines)
-        except NotFoundError:
-            return frozenset()
-
     def snapshot(self, provider_id: str) -> Snapshot:
         batch = self._batch(provider_id)
         for _ in batch:
             pass
         return self._read(batch.rest(), provider_id)
 
-    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
-        if snapshot.results_ref:
-            yield ResultPart("output", self._lines(snapshot.results_ref))
-
-    def _lines(self, provider_id: str) -> Generator[bytes, None, None]:
-        for row in self._batch(provider_id):
+    def _download(self, ref: str, start: int = 0) -> Generator[bytes, None, None]:
+        for row in self._batch(ref):
             yield row + b"\n"
 
     def _batch(self, provider_id: str) -> inline.InlineResults:

@@ -5,7 +5,7 @@ A job is told by its input file, whose id follows from its bytes: they hold cust
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,7 @@ from layton_batch.providers.dialect import Send, opened
 from layton_batch.providers.error_classes import error_class
 from layton_batch.providers.finding import ListedBatch, rows
 from layton_batch.providers.openai import FileBatches
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_json import JsonObject, moment, parse_json, text, whole
 from layton_batch.records import JsonValue, Reasoning, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
@@ -109,12 +109,10 @@ class Together(FileBatches):
         with self._wire(call):
             return parse_json(self._reply(send).content, self.name, f"the reply to: {call}")
 
-    def _connect(self, key: str, access: Access, http: Any) -> Any:
+    def _client_class(self, key: str) -> Callable[..., Any]:
         import together
 
-        return together.Together(
-            api_key=key, base_url=self._address, timeout=access.timeout_seconds, max_retries=0, http_client=http
-        )
+        return together.Together
 
     def _read(self, batch: JsonObject, provider_id: str) -> Snapshot:
         reason = text(batch, "error")

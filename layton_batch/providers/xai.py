@@ -8,7 +8,7 @@ Sources, looked up 2026-11: docs.x.ai (Batch API, Files); published notes of liv
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from layton_batch.providers.error_classes import error_class
 from layton_batch.providers.finding import ListedBatch, pages, rows
 from layton_batch.providers.inline import InlineResults
 from layton_batch.providers.openai import OpenAIElsewhere
-from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.protocol import Capabilities, Limits, StatusMeaning
 from layton_batch.providers.result_rows import errored, unreadable
 from layton_batch.providers.wire_json import (
     JsonObject,
@@ -80,6 +80,7 @@ class Xai(OpenAIElsewhere):
     )
     efforts: tuple[str, ...] = ("none", "low", "medium", "high")
     refuses_cancel = (400, 409, 412, 422)
+    resumes: bool = False
     about = None  # type: ignore[assignment]  # its list of models leaves out the other names that a model answers to
 
     def _uploaded(self, file_name: str, size: int) -> str | None:
@@ -123,23 +124,19 @@ class Xai(OpenAIElsewhere):
             error_class=error_class(None, None, reason),
         )
 
-    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
-        if snapshot.results_ref:
-            yield ResultPart("output", self._lines(snapshot.results_ref))
-
-    def _lines(self, provider_id: str) -> Iterator[bytes]:
+    def _download(self, ref: str, start: int = 0) -> Generator[bytes, None, None]:
         """Yield every row of every page of results as it came."""
 
         def read(token: str | None) -> InlineResults:
             query = urlencode({"limit": "1000"} | ({_NEXT: token} if token else {}))
-            call = f"read the results of batch {provider_id}"
-            pieces = self._stream(self._url(f"/batches/{provider_id}/results?{query}"), call)
-            return InlineResults(pieces, "results", self.name, f"the results of batch {provider_id}")
+            call = f"read the results of batch {ref}"
+            pieces = self._stream(self._url(f"/batches/{ref}/results?{query}"), call)
+            return InlineResults(pieces, "results", self.name, f"the results of batch {ref}")
 
         for page in pages(self.name, read, lambda page: text(page.rest(), _NEXT)):
             for row in page:
                 if not row.startswith(b"{"):
-                    raise ProviderReplyError(f"xai: the results of batch {provider_id} hold what is no row")
+                    raise ProviderReplyError(f"xai: the results of batch {ref} hold what is no row")
                 yield row + b"\n"
             rows(page.rest(), "results", self.name, may_lack=(_NEXT,))
 

@@ -49,6 +49,8 @@ class Providers:
     dialect: Callable[[str], Provider]  # limits, encode and decode only: needs no key
     account: Callable[[str, str], Account] = lambda _name, _salt: Account()
     """The account that a provider is called with (``runs/connections.py``), for a run's salt."""
+    elsewhere: Callable[[str], str | None] = lambda _name: None
+    """The address that a provider is called at, if it is not the provider's own."""
     ended_custom_ids: defaultdict[str, dict[str, frozenset[str]]] = field(default_factory=lambda: defaultdict(dict))
     """The custom_ids that this process has read of ended batches, by provider and the provider's id."""
     _open: dict[ProviderThread, Provider] = field(default_factory=dict)
@@ -174,7 +176,7 @@ class Run:
         """Return the look-up of answers that were bought or are being bought, as far as this run may use them."""
         from layton_batch.runs.requests import PaidAnswers
 
-        return PaidAnswers(self.manifest, self.store, on_this_machine(self.folder))
+        return PaidAnswers(self.manifest, self.store, on_this_machine(self.folder), self.providers.elsewhere)
 
     @cached_property
     def past_usage(self) -> PastUsage:

@@ -44,6 +44,7 @@ from layton_batch.runs.connections import (
     organisation_digest,
 )
 from layton_batch.runs.context import Providers, Run
+from layton_batch.runs.environment_notes import is_own_address
 from layton_batch.runs.folders import home_of, made_up, run_id_of, stored_manifest
 from layton_batch.runs.identity import asked_digest
 from layton_batch.runs.own_prices import price_book
@@ -276,7 +277,11 @@ def providers_for(manifest: Manifest, settings: Settings, stopping: Event | None
     def account(name: str, salt: str) -> Account:
         return Account(key(name, salt), organisation_digest(named[name], name, salt))
 
-    return Providers(connected, dialect, account)
+    def elsewhere(name: str) -> str | None:
+        url = settings.address(name)
+        return None if url is None or is_own_address(name, url) else url.rstrip("/")
+
+    return Providers(connected, dialect, account, elsewhere)
 
 
 @dataclass(frozen=True)

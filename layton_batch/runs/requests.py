@@ -168,8 +168,9 @@ class AnswerLookUp(Protocol):
         """Return what an answer of this model is bought by; ``digest``: the fingerprint of the request."""
         ...
 
-    def all_prints(self, digest: bytes) -> Iterable[bytes]:
-        """Return everything that the run can have asked a request by, whatever its manifest and addresses were then."""
+    def all_prints(self, spec: ModelSpec, digest: bytes) -> Iterable[bytes]:
+        """Return everything that the run can have asked a request by, whatever its manifest and addresses were then,
+        but for an address elsewhere that is not its provider's any more."""
         ...
 
     def look_up(self, fingerprints: Collection[bytes]) -> Mapping[bytes, AnswerStatus]:
@@ -267,7 +268,10 @@ class RequestPlanner:
         output limit is by now."""
         if (name := custom_ids.get((request.item_id, request.fingerprint))) is not None:
             return name
-        keys = ((request.item_id, fingerprint) for fingerprint in (*self.answers.all_prints(request.digest), None))
+        keys = (
+            (request.item_id, fingerprint)
+            for fingerprint in (*self.answers.all_prints(request.spec, request.digest), None)
+        )
         if (same := next((custom_ids[key] for key in keys if key in custom_ids), None)) is not None:
             return same
         earlier_request = self._kept.get((request.item_id, request.without_limit))
@@ -316,25 +320,37 @@ def _of_run(run_id: str) -> str:
 
 @dataclass(slots=True)
 class PaidAnswers:
-    """Looks answers up for one run. ``local``: the providers that a sandbox on this machine plays."""
+    """Looks answers up for one run. ``local``: the providers that a sandbox on this machine plays; ``elsewhere``: the
+    address that a provider is called at, if it is not the provider's own."""
 
     manifest: Manifest
     store: RunStore
     local: Collection[str]
+    elsewhere: Callable[[str], str | None] = lambda _provider: None
 
     def fingerprint(self, spec: ModelSpec, digest: bytes) -> bytes:
         """Return what an answer of this model is bought by: the fingerprint of the request, in its scope.
 
-        What a sandbox on this machine answered is no answer of its provider's, and a manifest may ask everything anew.
+        What a sandbox on this machine or a gateway answered is no answer of its provider's, and a manifest may ask
+        everything anew.
         """
         own = "" if self.manifest.policy.reuse else _of_run(self.manifest.run_id())
-        return scoped(digest, f"{own}{_PLAYED}" if spec.provider in self.local else own)
+        return scoped(digest, f"{own}{self._place(spec.provider)}")
 
-    def all_prints(self, digest: bytes) -> Iterator[bytes]:
-        """Yield everything that this run can have asked a request by, whatever its manifest and addresses were then."""
+    def _place(self, provider: str) -> str:
+        """Return the part of the scope that says where the provider's answers come from; "" is its own address."""
+        if provider in self.local:
+            return _PLAYED
+        address = self.elsewhere(provider)
+        return "" if address is None else f" at {address}"
+
+    def all_prints(self, spec: ModelSpec, digest: bytes) -> Iterator[bytes]:
+        """Yield what this run can have asked a request by. What it asked at another address elsewhere and has an answer
+        to is found by ``without_limit``."""
         own = _of_run(self.store.run_id)
-        for scope in ("", _PLAYED, own, f"{own}{_PLAYED}"):
-            yield scoped(digest, scope)
+        for place in dict.fromkeys(("", _PLAYED, self._place(spec.provider))):
+            yield scoped(digest, place)
+            yield scoped(digest, f"{own}{place}")
 
     def look_up(self, fingerprints: Collection[bytes]) -> dict[bytes, AnswerStatus]:
         """Return how the answers stand that requests with these fingerprints want. Of several answers to one request

@@ -12,9 +12,11 @@ from layton_batch.batches import batch_results
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.reports.cost_document import report_json
+from layton_batch.runs.open import providers_for
 from layton_batch.runs.requests import PaidAnswers, fingerprint_bytes
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
+from layton_batch.settings import Settings
 from layton_batch.states import Lifecycle
 from tests.support.cli_harness import call
 from tests.support.lab import MODELS, Lab, lab, manifest_text, quiz_text
@@ -67,6 +69,23 @@ def test_what_a_sandbox_answered_is_no_answer_of_the_providers(tmp_path: Path) -
                 spec = run.manifest.model_specs()[0]
                 statuses = paid.look_up([paid.fingerprint(spec, digest) for digest in asked])
                 assert {status.is_to_ask for status in statuses.values()} == {not known}
+
+
+def test_what_another_address_answered_is_no_answer_of_the_providers(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, bench.open(ONE) as run:
+        (spec,) = run.manifest.model_specs()
+
+        def paid_at(address: str) -> PaidAnswers:
+            settings = Settings.from_environment({"OPENAI_BASE_URL": address}, tmp_path)
+            elsewhere = providers_for(run.manifest, settings).elsewhere
+            return PaidAnswers(run.manifest, run.store, frozenset(), elsewhere)
+
+        own, gateway, other = ("https://api.openai.com/v1", "https://gateway.example/v1", "https://other.example/v1")
+        prints = {address: paid_at(address).fingerprint(spec, bytes(32)) for address in (own, gateway, other)}
+        assert prints[own] == bytes(32)
+        assert len(set(prints.values())) == 3
+        assert paid_at(f"{gateway}/").fingerprint(spec, bytes(32)) == prints[gateway]
+        assert {prints[own], prints[gateway]} <= set(paid_at(gateway).all_prints(spec, bytes(32)))
 
 
 def fingerprint_bytes_of(bench: Lab, text: str) -> list[bytes]:

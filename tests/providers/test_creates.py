@@ -13,9 +13,7 @@ from layton_batch.errors import (
     AmbiguousCallError,
     FileError,
     MissingKeyError,
-    NotFoundError,
     ProviderError,
-    RequestRefusedError,
     TransientProviderError,
 )
 from layton_batch.providers import connect
@@ -83,7 +81,8 @@ UNCLEAR = {
     "500": reply({"error": {"message": "boom"}}, 500), "409": reply({}, 409), "dropped": Answer(drop=True),
     "no id": reply({}), "an odd id": reply({"id": 5, "batch_id": 5, "name": 5}), "a list": reply(["b-1"]),
     "an error": reply({"object": "error", "message": "down"}), "html": Answer(200, b"<html>"),
-    "held": Answer(hold=True),
+    "held": Answer(hold=True), "gone": reply({"error": {"code": 499, "status": "CANCELLED"}}, 499),
+    "asked again": reply({}, 503, **{"x-should-retry": "true", "retry-after": "0"}),
 }  # fmt: skip
 
 
@@ -100,25 +99,6 @@ def test_a_create_whose_reply_names_no_batch_may_have_made_one(
     assert server.called.wait(10.0)  # a call that the client gave up may come in later
     assert server.posts() == 1
     assert KEY not in str(caught.value)
-
-
-@pytest.mark.parametrize(("answer", "expected"), [
-    (reply({}, 503, **{"x-should-retry": "true", "retry-after": "0"}), AmbiguousCallError),
-    (reply({}, 408), AmbiguousCallError),
-    (reply({"error": {"code": 499, "status": "CANCELLED"}}, 499), AmbiguousCallError),
-    (reply({}, 429), TransientProviderError),
-    (reply({}, 400), RequestRefusedError),
-    (reply({}, 404), NotFoundError),
-])  # fmt: skip
-def test_only_a_status_that_says_so_is_a_refusal(
-    serve: Serve, submission: Submission, answer: Answer, expected: type[ProviderError]
-) -> None:
-    for name in ("openai", "mistral"):
-        provider, server = serve(name, answer)
-        with pytest.raises(expected) as caught:
-            provider.create(submission)
-        assert type(caught.value) is expected
-        assert server.posts() == 1
 
 
 def test_a_refused_connection_did_nothing(submission: Submission) -> None:

@@ -52,7 +52,7 @@ class Answers:
     def fingerprint(self, spec: ModelSpec, digest: bytes) -> bytes:
         return scoped(digest, self.scope)
 
-    def all_prints(self, digest: bytes) -> Iterable[bytes]:
+    def all_prints(self, spec: ModelSpec, digest: bytes) -> Iterable[bytes]:
         return digest, scoped(digest, OWN)
 
     def look_up(self, fingerprints: Collection[bytes]) -> Mapping[bytes, AnswerStatus]:
