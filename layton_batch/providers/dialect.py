@@ -119,6 +119,7 @@ class Dialect:
     def _reply(self, send: Send) -> Any:
         """Return the reply to a call as it came. What an SDK objects to in a success is passed over."""
         client = self._open()
+        self._http.last = None  # what is raised before the call is not about an earlier reply
         try:
             send(client)
         except Exception:
@@ -142,6 +143,7 @@ class Dialect:
 
     def _created(self, submission: Submission, send: Send, key: str = "id", *, within: str = "") -> str:
         """Return the id of the batch that the one paid call made."""
+        self._open()  # what fails here was not sent
         return self._made(f"create batch {submission.batch_id}", send, key, within=within, paid=True)
 
     def _clock(self) -> float | None:
@@ -247,7 +249,7 @@ class Dialect:
             total=total,
             succeeded=succeeded,
             failed=failed,
-            message=clean(reason) if reason else NO_REASON if has_failed else None,
+            message=clean(reason, 1_000) if reason else NO_REASON if has_failed else None,
             error_class=error_class if has_failed else ErrorClass.NONE,
         )
 
@@ -268,13 +270,16 @@ class Dialect:
 
     def cancel(self, provider_id: str) -> None:
         try:
-            with self._wire(f"cancel batch {provider_id}"):
-                self._reply(lambda client: self._cancel(client, provider_id))
+            self._send_cancel(provider_id)
         except ProviderError as error:
             # the API refuses to cancel what has ended; whether that is why is seen only by looking
             is_refusal = error.status in self.refuses_cancel
             if not is_refusal or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
+
+    def _send_cancel(self, provider_id: str) -> None:
+        with self._wire(f"cancel batch {provider_id}"):
+            self._reply(lambda client: self._cancel(client, provider_id))
 
 
 def opened(path: Path, provider: str) -> BinaryIO:

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -105,7 +106,7 @@ JOB_STATES: Mapping[str, StatusMeaning] = MappingProxyType({f"JOB_STATE_{w}": m 
 _BATCH_STATES = {f"BATCH_STATE_{word}": means for word, means in _MEANINGS.items()}  # the words of the wire
 
 
-class GenerateContent(Dialect):
+class GeminiContent(Dialect):
     """The forms of a batch API whose lines carry requests and replies of generateContent."""
 
     def check(self, spec: ModelSpec) -> list[str]:
@@ -151,7 +152,7 @@ def class_of(error: JsonObject) -> ErrorClass:
     return rpc_error_class(whole(error.get("code")), text(error, "status"), text(error, "message"))
 
 
-class Gemini(GenerateContent):
+class Gemini(GeminiContent):
     """See the module text."""
 
     name: str = "gemini"
@@ -341,6 +342,9 @@ class Gemini(GenerateContent):
             reason=text(error, "message"),
             error_class=class_of(error),
         )
+
+    def _send_cancel(self, provider_id: str) -> None:
+        self._in_a_version_that_knows(partial(super()._send_cancel, provider_id))
 
     def _cancel(self, client: Any, provider_id: str) -> object:
         return client.batches.cancel(name=provider_id, config=self._options)

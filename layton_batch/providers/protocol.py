@@ -239,7 +239,7 @@ class Provider(Protocol):
 
         A line that names its request never does: a reply that the provider calls a success is SUCCEEDED, with no text
         where it is not of the documented form; where nothing is told, the row is ERRORED as ``UNREADABLE``
-        (``damaged_rows``). Neither is bought again by itself.
+        (``result_rows``). Neither is bought again by itself.
         """
         ...
 

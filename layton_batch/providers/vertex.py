@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from layton_batch.errors import ManifestError, RequestRefusedError
 from layton_batch.providers.dialect import opened
 from layton_batch.providers.finding import pages
-from layton_batch.providers.gemini import JOB_STATES, GenerateContent, class_of, counted
+from layton_batch.providers.gemini import JOB_STATES, GeminiContent, class_of, counted
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_json import JsonObject, at, clean, objects, text
 from layton_batch.records import MatchingBatch, Snapshot, Submission
@@ -35,7 +35,7 @@ class _VertexLocation:
     folder: str  # gs://bucket/prefix
 
 
-class Vertex(GenerateContent):
+class Vertex(GeminiContent):
     """Its address says everything: ``https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/LOCATION
     ?gcs=gs://BUCKET/PREFIX``. Its key is an OAuth access token."""
 

@@ -27,7 +27,7 @@ TERMS = """
     justification key kind known knows lack ledger leniency lifecycle limits line list load location log look
     loopback lower machine matching meaning message method mistake money move n needed new night note notice open
     options order output paid pair part past payload people picture plot policy posterior preview priors progress
-    query question rate raw reader reading reason recomputation record redactor redirected refusal refused registry
+    query question rate raw reader reading reason recomputation record redactor refusal refused registry
     report response result round router row saved schema sd search section sent served server session settings shard
     shared shortfall shown size smallest solution source spec stage stale status step stopped storage store stream
     submission system table tag tally target terminal text thread token total transactions transient trouble

@@ -125,6 +125,20 @@ def test_what_is_missing_here_is_no_call(serve: Serve, submission: Submission, n
         connect(name, None).create(submission)
 
 
+def test_what_an_sdk_raises_before_it_sends_is_not_taken_for_an_earlier_reply(
+    serve: Serve, submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_named: object) -> None:
+        raise ValueError("no such argument")
+
+    provider, server = serve("openai", reply({"id": "another", "status": "in_progress"}))
+    assert provider.snapshot("another").provider_id == "another"
+    monkeypatch.setattr(provider._open().batches, "create", refuse)  # type: ignore[attr-defined]
+    with pytest.raises(AmbiguousCallError, match="no such argument"):
+        provider.create(submission)
+    assert server.posts() == 0
+
+
 # ---- redirects -------------------------------------------------------------------------------------------------------
 
 

@@ -102,6 +102,7 @@ def test_an_upload_goes_to_the_version_that_takes_it(serve: Serve, submission: S
 LOOKS: list[Callable[[Provider, Submission], bool]] = [
     lambda provider, _: provider.snapshot("batches/b-1").state is Lifecycle.IN_FLIGHT,
     lambda provider, submission: [one.provider_id for one in provider.find(submission)] == ["batches/b-1"],
+    lambda provider, _: provider.cancel("batches/b-1") is None,  # type: ignore[func-returns-value]
     lambda provider, _: b"".join(next(iter(provider.results(ENDED))).chunks) == b'{"key": "k"}\n',
 ]
 
