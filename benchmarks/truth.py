@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 
 from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.judge_quality import JudgeDrift, is_drift
-from layton_batch.scoring.law import VotePosterior
+from layton_batch.scoring.posterior import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.counts import Counts, FloatArray
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
@@ -63,16 +63,16 @@ def play(world: str, number: int, *, drawn: bool) -> Played:
     votes, labels = named(board)
     begun = time.process_time()
     counted = count_votes(votes, labels)
-    law = VotePosterior(counted, ScoringRules(label_error=declared, drifted=warned, in_turn=in_turn))
-    rows = law.scores()
-    joint = law.draws() if drawn else None
+    posterior = VotePosterior(counted.counts, ScoringRules(label_error=declared, drifted=warned, in_turn=in_turn))
+    rows = posterior.scores
+    joint = posterior.draws() if drawn else None
     spent = time.process_time() - begun
     here, new = (board.here, board.new)
     alone, alone_new = _labels_alone(counted.counts)
     return Played(
         world=world,
         board=number,
-        own=[row.own_labels > 0 for row in rows],
+        own=(counted.counts.own_labels.sum(axis=1) > 0).tolist(),
         held=[_holds(row.lower, row.upper, truth) for row, truth in zip(rows, here, strict=True)],
         width=[_half(row.lower, row.upper) for row in rows],
         held_new=[_holds(row.new_lower, row.new_upper, truth) for row, truth in zip(rows, new, strict=True)],

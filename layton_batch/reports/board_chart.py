@@ -44,7 +44,7 @@ def _apart(board: pl.DataFrame) -> tuple[bool, bool]:
 
 def _name(model: object, provider: object, hints: object) -> str:
     name = f"{provider}/{model}" if provider else str(model)
-    return shortened(one_line(name if hints is None else f"{name} @{hints}"), _LONGEST)
+    return shortened(one_line(name if hints is None else f"{name}@{hints}"), _LONGEST)
 
 
 def _sized(layers: Sequence[alt.Chart], rows: int, title: str) -> alt.LayerChart:

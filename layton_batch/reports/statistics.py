@@ -175,7 +175,7 @@ def gate_lines(gate: Gate) -> Iterator[str]:
 
 
 def _name(entrant: Entrant) -> str:
-    return one_line(entrant.model) + (f" (hint level {entrant.n_hints})" if entrant.n_hints else "")
+    return one_line(entrant.name)
 
 
 def _words(metric: str) -> str:

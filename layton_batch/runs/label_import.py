@@ -104,7 +104,7 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
         content = b"".join(orjson.dumps(annotation_row(label)) + b"\n" for label in news)
         atomic.write_bytes(_free_name(run.folder.labels, content), content)
     strangers = [label for label in news if answers.lacks(label)]
-    other_marks = [label for label in given if not label.has_same_marks(newest[label.about])]
+    other_marks = [label for label in given if label.marks != newest[label.about].marks]
     newly_said = [label for label in news if label.about in active_by_subject]
     return LabelImport(
         run.id,
@@ -123,7 +123,7 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
 def _has_unnamed(label: Annotation, active_by_subject: Mapping[tuple[object, ...], Annotation]) -> bool:
     """Return whether the answer of a named annotator's label has another verdict without a name."""
     unnamed = active_by_subject.get(replace(label, annotator="").about)
-    return bool(label.annotator) and unnamed is not None and not unnamed.has_same_marks(label)
+    return bool(label.annotator) and unnamed is not None and unnamed.marks != label.marks
 
 
 def _is_outdated(label: Annotation, item_digest: str | None) -> bool:
@@ -137,7 +137,7 @@ def _with_item(label: Annotation, active: Annotation | None, run: Run) -> Annota
     """
     if label.item_digest is not None:
         return label
-    if active is not None and label.has_same_marks(active) and label.time == active.time:
+    if active is not None and (label.marks, label.time) == (active.marks, active.time):
         return replace(label, item_digest=active.item_digest)
     return replace(label, item_digest=run.item_digest(label.item_id))
 
@@ -162,7 +162,7 @@ def _with_model(label: Annotation, ids: Mapping[str, str]) -> Annotation:
 def _is_news(label: Annotation, active: Annotation | None) -> bool:
     if active is None:
         return True
-    is_other = not label.has_same_marks(active) or active.item_digest not in (None, label.item_digest)
+    is_other = label.marks != active.marks or active.item_digest not in (None, label.item_digest)
     return is_other and label.replaces(active)
 
 

@@ -376,16 +376,16 @@ class LabelSources:
             return None
         source = table.source
         first, newest = self.folder.gold(source), _newest(self.folder.gold(source))
-        if self.only_copies and (copy := _first_there(newest, first)):
-            return parse_gold(placed_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
+        copy = _first_there(newest, first)
+        if self.only_copies and copy is not None:
+            return self._stored_gold(copy)
         try:
             gold = parse_gold(self._rows(source).placed())
         except DataError as error:
-            copy = _first_there(newest, first)
             if copy is None or not self._may_use_copy(source):
                 raise
             notes.append(_copy_used(error, copy))
-            return parse_gold(placed_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
+            return self._stored_gold(copy)
         _keep(lambda: gold_rows(gold), newest, first)
         return gold
 
@@ -395,25 +395,26 @@ class LabelSources:
             return []
         source = table.annotations
         first, newest = self.folder.annotations(source), _newest(self.folder.annotations(source))
+        copy = _first_there(newest, first)
+        copy = copy if copy is not None and copy.stat().st_size else None
         if self.only_copies:
-            copy = _first_there(newest, first)
-            if copy is None or not copy.stat().st_size:
-                return []
-            return parse_annotations(read_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
+            return [] if copy is None else self._stored_annotations(copy)
         try:
             annotations = parse_annotations(self._rows(source))
         except DataError as error:
             if not self._may_use_copy(source):
                 raise
-            copy = _first_there(newest, first)
-            if copy is None or not copy.stat().st_size:
-                notes.append(f"{error}; no labels are taken from there")
-                return []
-            notes.append(_copy_used(error, copy))
-            return parse_annotations(read_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
+            notes.append(f"{error}; no labels are taken from there" if copy is None else _copy_used(error, copy))
+            return [] if copy is None else self._stored_annotations(copy)
         if keep:
             _keep(lambda: map(annotation_row, annotations), newest, first)
         return annotations
+
+    def _stored_gold(self, path: Path) -> GoldSet:
+        return parse_gold(placed_rows(str(path.resolve()), path.parent, self.settings, self.clock))
+
+    def _stored_annotations(self, path: Path) -> list[Annotation]:
+        return parse_annotations(read_rows(str(path.resolve()), path.parent, self.settings, self.clock))
 
     def _rows(self, source: str) -> Rows:
         """Read the rows of a source. An address is fetched once and with few retries, because there is a copy."""
@@ -450,7 +451,7 @@ class LabelSources:
         annotations: list[Annotation] = []
         for path in self._imported():
             try:
-                annotations += parse_annotations(read_rows(str(path.resolve()), path.parent, self.settings, self.clock))
+                annotations += self._stored_annotations(path)
             except DataError as error:
                 raise DataError(
                     f"{error}. Put the file back from a copy; or move it away and import its labels again: "
@@ -472,11 +473,11 @@ class LabelSources:
         table = self.manifest.gold
         gold, annotations = None, list[Annotation]()
         if table is not None and table.source is not None and (copy := self.folder.gold(table.source)).exists():
-            gold = parse_gold(placed_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
+            gold = self._stored_gold(copy)
         if table is not None and table.annotations is not None:
             copy = self.folder.annotations(table.annotations)
             if copy.exists() and copy.stat().st_size:
-                annotations = parse_annotations(read_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
+                annotations = self._stored_annotations(copy)
         return _marks(gold, annotations)
 
 
@@ -496,11 +497,7 @@ def _marks(gold: GoldSet | None, annotations: Sequence[Annotation]) -> dict[tupl
         labels = gold.labelled.select(*PREDICTION, *HUMAN.values()).iter_rows()
         marks = {("gold", *label[: len(PREDICTION)]): label[len(PREDICTION) :] for label in labels}
     for about, annotation in latest(annotations).items():
-        marks[("annotation", *about)] = (
-            annotation.answer_correct,
-            annotation.justification_correct,
-            annotation.both_correct,
-        )
+        marks[("annotation", *about)] = annotation.marks
     return marks
 
 

@@ -91,19 +91,18 @@ class Annotation:
         named = _SOURCE_FILE.fullmatch(self.source_file or "")
         return named["model"] + ("_thinking_32k" if "thinking_32k" in named["rest"] else "") if named else None
 
-    def mark(self, metric: str) -> bool | None:
-        """The label on a metric; None: there is none."""
+    @property
+    def marks(self) -> dict[str, bool | None]:
+        """Return the label on each metric; None: there is none."""
         return {
             "answer_correct": self.answer_correct,
             "justification_correct": self.justification_correct,
             "both_correct": self.both_correct,
-        }.get(metric)
+        }
 
-    def has_same_marks(self, other: Annotation) -> bool:
-        """Return whether two labels say the same of answer and justification."""
-        return (self.answer_correct, self.justification_correct, self.both_correct) == (
-            other.answer_correct, other.justification_correct, other.both_correct
-        )  # fmt: skip
+    def mark(self, metric: str) -> bool | None:
+        """Return the label on one metric, of any task; None: there is none."""
+        return self.marks.get(metric)
 
     def replaces(self, earlier: Annotation) -> bool:
         """Tell whether this annotation, read later, replaces the earlier. The times decide where both have one."""
@@ -179,9 +178,7 @@ def annotation_row(annotation: Annotation) -> dict[str, object]:
         "model": annotation.model,
         "provider": annotation.provider,
         "n_hints": annotation.n_hints,
-        "answer_correct": annotation.answer_correct,
-        "justification_correct": annotation.justification_correct,
-        "both_correct": annotation.both_correct,
+        **annotation.marks,
         "annotator": annotation.annotator or None,
         "time": annotation.time,
         "source_file": annotation.source_file,
@@ -327,7 +324,7 @@ def join(
             given[annotation.who] = annotation
     for given in by_prediction.values():
         unnamed = given.get("")
-        if unnamed and any(label.annotator and label.has_same_marks(unnamed) for label in given.values()):
+        if unnamed and any(label.annotator and label.marks == unnamed.marks for label in given.values()):
             del given[""]  # imported once without the name, and once with it
     return JoinedLabels(by_prediction, apart)
 
@@ -414,18 +411,12 @@ def settled(gold: bool | None, annotations: Iterable[Annotation], metric: str) -
 
     Adjudicated annotations override that majority.
     """
-    annotations = list(annotations)
-    ruled = [
-        mark for annotation in annotations if annotation.adjudicated and (mark := annotation.mark(metric)) is not None
-    ]
-    if ruled:
-        return majority(ruled)
-    marks = [
-        mark
-        for annotation in annotations
-        if not annotation.adjudicated and (mark := annotation.mark(metric)) is not None
-    ]
-    return majority([*marks, *([] if gold is None else [gold])])
+    ruled: list[bool] = []
+    given = [] if gold is None else [gold]
+    for annotation in annotations:
+        if (mark := annotation.mark(metric)) is not None:
+            (ruled if annotation.adjudicated else given).append(mark)
+    return majority(ruled or given)
 
 
 def with_annotations(votes: pl.DataFrame, labels: pl.DataFrame, joined: JoinedLabels, metric: str) -> pl.DataFrame:

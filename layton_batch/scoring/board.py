@@ -17,7 +17,6 @@ import polars as pl
 from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
 from layton_batch.scoring.counting import CountedVotes, count_votes
 from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, Entrant, ItemScores
-from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.leaderboard import (
     BORROWED_ONLY,
     DRIFTED,
@@ -32,9 +31,10 @@ from layton_batch.scoring.leaderboard import (
     leaderboard,
     with_flag,
 )
+from layton_batch.scoring.posterior import GradePosterior, VotePosterior
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, labels_needed
-from layton_batch.stats.counts import Flag, FloatArray
+from layton_batch.stats.counts import Flag, FloatArray, fewest_labels, label_flags
 from layton_batch.stats.paper import paper_scores
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
 
@@ -122,7 +122,6 @@ def _paper_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
             target=THIS_SET,
             level=PAPER_LEVEL,
             flags=[*score.flags, *([score.reason] if score.reason else [])],
-            n_items=score.items,
             own_labels=0,  # the paper does not use a provider's own labels
             borrowed_labels=score.borrowed_labels,
             smallest_gold_bin=score.smallest_gold_bin,
@@ -131,26 +130,28 @@ def _paper_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
 
 
 def _jury_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
-    law = VotePosterior(counted, rules)
-    scores, counts, (draws_here, draws_new) = law.scores(), _counts(counted), law.draws()
+    posterior = VotePosterior(counted.counts, rules)
+    scores, (draws_here, draws_new) = posterior.scores, posterior.draws()
     here_ranks = _ranked([score.score for score in scores], draws_here, rules.level)
     new_ranks = _ranked([score.new_score for score in scores], draws_new, rules.level)
-    is_unknown = ~np.isin(counted.counts.predictions.maker, counted.counts.maker[counted.counts.is_labelled])
+    counts, rows = counted.counts, _counts(counted)
+    own, borrowed = counts.own_labels.sum(axis=1).tolist(), counts.borrowed_labels
+    behind, fewest = np.where(counts.n > 0, borrowed, 0).sum(axis=1).tolist(), fewest_labels(counts.n, borrowed)
+    flags = label_flags(counts.n, borrowed + counts.own_labels, counts.unjudged)
+    is_unknown = ~np.isin(counts.predictions.maker, counts.maker[counts.is_labelled])
     for i, score in enumerate(scores):
-        flags: list[str] = [*score.flags]
-        flags += [BORROWED_ONLY] if score.own_labels == 0 and score.borrowed_labels > 0 else []
-        flags += [UNKNOWN_MAKER] if is_unknown[i] else []
+        more = [BORROWED_ONLY] if own[i] == 0 and behind[i] > 0 else []
+        more += [UNKNOWN_MAKER] if is_unknown[i] else []
         yield _row(
             counted.entrants[i],
             rules,
             new=(*new_ranks[i], *_estimate(score.new_score, score.new_lower, score.new_upper)),
             this_set=(*here_ranks[i], *_estimate(score.score, score.lower, score.upper)),
-            flags=flags,
-            n_items=score.items,
-            own_labels=score.own_labels,
-            borrowed_labels=score.borrowed_labels,
-            smallest_gold_bin=score.smallest_gold_bin,
-            **counts[i],
+            flags=[*flags[i], *more],
+            own_labels=own[i],
+            borrowed_labels=behind[i],
+            smallest_gold_bin=fewest[i],
+            **rows[i],
         )
 
 
@@ -166,16 +167,16 @@ def _unlabelled_rows(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRu
             yield row | {"method": UNCALIBRATED, "flags": flags, "labels_needed": number}
     if silent.height:
         counted = count_votes(silent, labels)
-        for i, counts in enumerate(_counts(counted)):
-            row = _row(counted.entrants[i], rules, flags=[_UNJUDGED], n_items=int(counted.counts.items[i]), **counts)
-            yield row | {"method": UNCALIBRATED, "own_labels": 0, "borrowed_labels": 0}
+        for entrant, counts in zip(counted.entrants, _counts(counted), strict=True):
+            row = _row(entrant, rules, flags=[_UNJUDGED], own_labels=0, borrowed_labels=0, **counts)
+            yield row | {"method": UNCALIBRATED}
 
 
 _UNJUDGED = str(Flag.UNJUDGED)
 
 
 def _counts(counted: CountedVotes) -> list[_Row]:
-    """Counts of each entrant's answers of a kind."""
+    """Count each entrant's items, and answers of a kind."""
     kinds: dict[int, Counter[str]] = defaultdict(Counter)
     for position, kind, count in counted.votes.group_by("who", "kind").len().iter_rows():
         kinds[position][kind] = count
@@ -205,11 +206,11 @@ def rank_marks(sheets: Sequence[ItemScores], rules: ScoringRules) -> pl.DataFram
     if not sheets:
         return leaderboard(())
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
-    law = mark_law(sheets, rules.level)
-    scores = law.scores
+    posterior = GradePosterior.of(sheets, rules.level)
+    scores = posterior.scores
     means = np.round(scores.mean, 12)  # sums of equal marks in another order are equal
     rows = []
-    for i, ranks in enumerate(_ranked(means.tolist(), law.draws, rules.level)):
+    for i, ranks in enumerate(_ranked(means.tolist(), posterior.draws, rules.level)):
         new = _estimate(float(scores.mean[i]), float(scores.new_lower[i]), float(scores.new_upper[i]))
         rank, score = ranks[0], new[0]
         counts = _counts_of(Counter(sheets[i].kinds), 0)
@@ -222,7 +223,6 @@ def rank_marks(sheets: Sequence[ItemScores], rules: ScoringRules) -> pl.DataFram
                 new=(*ranks, *new),
                 this_set=(rank, rank, rank, score, score, score, 0.0),
                 method=RULE,
-                n_items=len(sheets[i].item_ids),
                 own_labels=0,
                 borrowed_labels=0,
                 **counts,
@@ -235,6 +235,7 @@ def _counts_of(kinds: Counter[str], unjudged: int) -> _Row:
     never = {kind: kinds[kind] for kind in _NEVER_JUDGED}
     failures = {kind: times for kind, times in {**never, "unjudged": unjudged}.items() if times}
     return {f"n_{kind}": times for kind, times in never.items()} | {
+        "n_items": kinds.total(),
         "n_unjudged": unjudged,
         "failures": failures_of(failures),
     }

@@ -13,12 +13,12 @@ import polars as pl
 from layton_batch.errors import DataError
 from layton_batch.scoring.counting import CountedVotes, count_votes
 from layton_batch.scoring.evidence import HAS_OUTCOME, Entrant, ItemScores, entrants_of
-from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.leaderboard import NEW_ITEMS, RULE, THIS_SET
+from layton_batch.scoring.posterior import GradePosterior, VotePosterior
 from layton_batch.scoring.rules import HIERARCHICAL, ScoringRules
 from layton_batch.scoring.uncalibrated import UNCALIBRATED
 from layton_batch.stats.counts import Counts, FloatArray
-from layton_batch.stats.joint import detectable, difference
+from layton_batch.stats.ranks import detectable, difference
 from layton_batch.text import did_you_mean, first_of
 
 _NAMES_SHOWN = 12
@@ -148,10 +148,9 @@ def compare_votes(votes: pl.DataFrame, labels: pl.DataFrame, names: tuple[str, s
         _check_judged(votes, names)
     counted = count_votes(votes, labels)
     pair = _pair(counted.entrants, names)
-    law = VotePosterior(counted, rules)
-    here, new = law.draws()
-    scores = law.scores()
-    first, second = (scores[model] for model in pair)
+    posterior = VotePosterior(counted.counts, rules)
+    here, new = posterior.draws()
+    first, second = (posterior.scores[model] for model in pair)
     alike = _cast_alike(counted, pair)
     on_new = _standing(NEW_ITEMS, new, pair, (first.new_score, second.new_score), rules.level, alike=alike)
     on_these = _standing(THIS_SET, here, pair, (first.score, second.score), rules.level, alike=alike)
@@ -171,17 +170,13 @@ def compare_marks(sheets: Sequence[ItemScores], names: tuple[str, str], rules: S
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
     entrants = [sheet.entrant for sheet in sheets]
     pair = _pair(entrants, names)
-    law = mark_law(sheets, rules.level)
-    new, (first_marks, second_marks) = (
-        law.draws,
-        (dict(zip(sheets[i].item_ids, sheets[i].marks, strict=True)) for i in pair),
-    )
-    items = min(len(sheets[i].item_ids) for i in pair)
-    means = (float(law.scores.mean[pair[0]]), float(law.scores.mean[pair[1]]))
+    posterior = GradePosterior.of(sheets, rules.level)
+    first_marks, second_marks = (dict(zip(sheets[i].item_ids, sheets[i].marks, strict=True)) for i in pair)
+    first_mean, second_mean = posterior.scores.mean[list(pair)].tolist()
     alike = first_marks == second_marks
-    standing = _standing(NEW_ITEMS, new, pair, means, rules.level, alike=alike)
-    first, second = (entrants[i] for i in pair)
-    return Comparison(first, second, rules.metric, RULE, rules.level, (standing,), items)
+    standing = _standing(NEW_ITEMS, posterior.draws, pair, (first_mean, second_mean), rules.level, alike=alike)
+    items = min(len(first_marks), len(second_marks))
+    return Comparison(entrants[pair[0]], entrants[pair[1]], rules.metric, RULE, rules.level, (standing,), items)
 
 
 def _check_judged(votes: pl.DataFrame, names: tuple[str, str]) -> None:
@@ -222,7 +217,7 @@ def _standing(
     target: str,
     draws: FloatArray,
     pair: tuple[int, int],
-    scores: tuple[float | None, float | None],
+    scores: tuple[float, float],
     level: float,
     *,
     alike: bool,
@@ -230,7 +225,7 @@ def _standing(
     """``alike``: what is known of the two is the same, so that each is as likely the better one."""
     gap = difference(draws, *pair, level=level)
     least = detectable(gap.deviation, level)
-    lead = (scores[0] or 0.0) - (scores[1] or 0.0)
+    lead = scores[0] - scores[1]
     lower, upper = min(gap.lower, lead), max(gap.upper, lead)
     return ComparedModel(
         target,
@@ -274,7 +269,7 @@ def pairs_by_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRule
     counted = count_votes(votes, labels)
     if not 1 < len(counted.entrants) <= MOST_COMPARED:
         return []
-    here, new = VotePosterior(counted, rules).draws()
+    here, new = VotePosterior(counted.counts, rules).draws()
     return list(_pairs(counted.entrants, here, new, rules.level))
 
 
@@ -283,7 +278,7 @@ def pairs_by_marks(sheets: Sequence[ItemScores], level: float = 0.95) -> list[Pa
     if not 1 < len(sheets) <= MOST_COMPARED:
         return []
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
-    return list(_pairs([sheet.entrant for sheet in sheets], None, mark_law(sheets).draws, level))
+    return list(_pairs([sheet.entrant for sheet in sheets], None, GradePosterior.of(sheets).draws, level))
 
 
 def _pairs(entrants: Sequence[Entrant], here: FloatArray | None, new: FloatArray, level: float) -> Iterator[Pair]:

@@ -65,9 +65,8 @@ def _in_order(votes: pl.DataFrame, entrants: pl.DataFrame) -> pl.DataFrame:
     if again.height:
         row = votes[again["row"]].with_columns(again["row"]).sort("row").row(0, named=True)
         raise DataError(
-            f"item {row['item_id']!r} of model {row['model']!r} (hint level {row['n_hints']}) is there "
-            "twice; give each model's answers in one source only, or the questions of each source ids of their own "
-            "(column `id`)"
+            f"item {row['item_id']!r} of model {Entrant.of(row).name!r} is there twice; give each model's answers in "
+            "one source only, or the questions of each source ids of their own (column `id`)"
         )
     first = order.select("place").unique(maintain_order=True).with_row_index("item")
     item = order.select("place").join(first, on="place", maintain_order="left")["item"]
@@ -82,7 +81,7 @@ def settled(labels: pl.DataFrame) -> pl.DataFrame:
     if tied.height:
         row = tied.row(0, named=True)
         raise DataError(
-            f"item {row['item_id']!r} of model {row['model']!r} has {row['labels']} human labels, "
+            f"item {row['item_id']!r} of model {Entrant.of(row).name!r} has {row['labels']} human labels, "
             "half of them yes and half no; settle it and keep one"
         )
     winning_label = pl.exclude(PREDICTION).filter(pl.col("correct") == is_yes).first()

@@ -27,6 +27,11 @@ class Entrant:
         """Return the entrant of a row with the columns ``ENTRANT``."""
         return cls(row["model"], row["provider"], row["n_hints"])
 
+    @property
+    def name(self) -> str:
+        """Return the model's name, and its hint level where it was given hints: ``model@2``."""
+        return self.model + (f"@{self.n_hints}" if self.n_hints else "")
+
 
 ENTRANT = ("model", "provider", "n_hints")
 PREDICTION = (*ENTRANT, "item_id", "content")
@@ -104,7 +109,7 @@ def mark_matrix(sheets: Sequence[ItemScores]) -> np.ndarray[tuple[int, int], np.
     matrix = np.full((len(sheets), len(place)), np.nan)
     seen: set[Entrant] = set()
     for row, sheet in zip(matrix, sheets, strict=True):
-        name = f"model {sheet.entrant.model!r} (hint level {sheet.entrant.n_hints})"
+        name = f"model {sheet.entrant.name!r}"
         if sheet.entrant in seen or len(set(sheet.item_ids)) < len(sheet.item_ids):
             raise DataError(
                 f"{name} has more than one mark for an item; give each model's answers in one source only, "

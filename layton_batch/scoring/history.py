@@ -16,6 +16,7 @@ import polars as pl
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
 from layton_batch.files.leaderboard_columns import LEADERBOARD
+from layton_batch.scoring.evidence import Entrant
 from layton_batch.text import number_text
 
 _SCHEMA: Mapping[str, pl.DataType] = {name: column.dtype for name, column in LEADERBOARD.items() if column.in_history}
@@ -33,7 +34,7 @@ class BoardSnapshot:
     def lines(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield each model's name and row."""
         for row in self.board.iter_rows(named=True):
-            yield row["model"] + (f" ({row['n_hints']} hints)" if row["n_hints"] else ""), row
+            yield Entrant.of(row).name, row
 
 
 def keep(folder: Path, board: pl.DataFrame, at: float) -> bool:

@@ -14,10 +14,10 @@ import polars as pl
 
 from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.law import VotePosterior
+from layton_batch.scoring.posterior import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.distributions import exact_sign_test, jeffreys_interval, two_sided_t_quantile
-from layton_batch.stats.joint import detectable
+from layton_batch.stats.ranks import detectable
 from layton_batch.stats.raters import Agreement, agreement, cohen_kappa
 
 DRIFT_LEVEL = 0.1
@@ -177,7 +177,9 @@ def diagnose(
     answers = answers.join(counts, on="row", how="left", maintain_order="left")
     answers = answers.with_columns(pl.col("yes", "total").fill_null(0))
     labelled = answers.drop_nulls("human")
-    law = None if votes.is_empty() or labels.is_empty() else VotePosterior(count_votes(votes, labels), rules)
+    slope = None
+    if votes.height and labels.height:
+        slope = VotePosterior(count_votes(votes, labels).counts, rules).slope
     return Diagnosis(
         metric=rules.metric,
         level=rules.level,
@@ -186,7 +188,7 @@ def diagnose(
         agreement=agreement(answers["yes"].to_numpy(), answers["total"].to_numpy()),
         bins=_calibration(labelled, rules.level),
         mistakes=_mistakes(labelled),
-        ability_slope=law.slope if law else None,
+        ability_slope=slope,
         drift=tuple(drift) or tuple(drift_of(verdicts.drop_nulls("recorded"), rules.level)),
         jury_by_family=tuple(_jury_by_family(labelled.filter(pl.col("total") > 0), rules.level)),
     )

@@ -1,34 +1,33 @@
-"""Plans of labels: which predictions people label next, and how much shorter intervals are expected to be then.
+"""Plans of labels: which predictions people label next, and how long intervals will be then.
 
-Half widths are of the interval that a board shows: for new items, or for these items alone. For new items the items at
-hand leave something open that no label closes. How much is what the board would say if every answer had a label, as
-votes and labels have it now; between that and now the variance falls as it does on these items.
+Half widths are those of the board: for new items, or for these items alone. What they will be is what the board's own
+posterior says if the planned labels turn out as the labels at hand lead one to expect.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from layton_batch.errors import ManifestError
-from layton_batch.scoring.counting import CountedVotes, count_votes
-from layton_batch.scoring.evidence import ENTRANT, LABELS, Entrant
-from layton_batch.scoring.law import VotePosterior
+from layton_batch.scoring.counting import count_votes
+from layton_batch.scoring.evidence import ENTRANT, Entrant
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
+from layton_batch.scoring.posterior import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.counts import FloatArray, IntArray
-from layton_batch.stats.distributions import two_sided_quantile
-from layton_batch.stats.hierarchical_scores import ModelScore
-from layton_batch.stats.planning import balanced_rows, best_labels, expected_variance, share_labels
+from layton_batch.stats.distributions import beta_quantile
+from layton_batch.stats.planning import balanced_rows, label_order, place_within
 from layton_batch.text import plural
 
 AS_SHORT = 1.05
-"""An interval counts as being as short as labels can make it where it is at most so many times as long as that."""
-_WHOLE_SCALE = 0.5  # half of the scale: where nothing is known the approximation is wider
+"""An interval counts as being as short as labels can make it if it is at most this many times as long as that."""
+_FIRST_SHARE, _TRIALS = 0.15, 5
+"""The share of a model's answers in the first plan that is tried, and the most plans that are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +53,10 @@ class LabelTarget:
 
 @dataclass(frozen=True, slots=True)
 class ModelPlan:
-    """Labels to add to one model; half widths in points, by the normal approximation; ``unlabelled`` are left now;
-    ``half_width_least``: with a label on every answer."""
+    """Labels to add to one model; half widths in points.
+
+    ``unlabelled``: answers without a label now; ``half_width_least``: with a label on every answer.
+    """
 
     model: str
     provider: str
@@ -102,131 +103,108 @@ def plan_next(
     if models:
         names = pl.DataFrame(models, schema={name: votes.schema[name] for name in ENTRANT})
         votes = votes.join(names, on=ENTRANT, how="semi")
-    board = _BoardNow.of(votes, labels, rules, this_set=aim.this_set)
-    rows = _contested(board, aim)
+    board = _PlannedBoard(votes, labels, rules, this_set=aim.this_set)
+    plan = board.fewest(aim.half_width or 0.0) if aim.labels is None else board.first(aim.labels)
     return LabellingPlan(
         target=THIS_SET if aim.this_set else NEW_ITEMS,
         level=rules.level,
         half_width=None if aim.half_width is None else 100 * aim.half_width,
-        models=_model_plans(board, rows),
-        rows=_asks(board.counted, rows),
+        models=_model_plans(board, plan),
+        rows=board.requests(board.rows[board.is_in(plan)]),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _BoardNow:
-    """A board as it is now. `alpha`, `beta` [K, B]: posterior of each model's rates. The variance of a score is `fixed`
-    + `scale` times that of the score on these items [K]; labels take away the second part alone."""
+class _PlannedBoard:
+    """A board and its answers without a label: ``rows`` [N], the most useful label first.
 
-    counted: CountedVotes
-    rules: ScoringRules
-    alpha: FloatArray
-    beta: FloatArray
-    fixed: FloatArray
-    scale: FloatArray
+    A plan is [K] numbers: so many of the first of each model.
+    """
 
-    @classmethod
-    def of(cls, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *, this_set: bool) -> _BoardNow:
-        counted = count_votes(votes, labels)
-        counts, law = counted.counts, VotePosterior(counted, rules)
-        alpha, beta = law.rates
-        if this_set:
-            return cls(counted, rules, alpha, beta, np.zeros(counts.models), np.ones(counts.models))
-        here, now = expected_variance(counts, alpha, beta), _variance_on_new(law.scores(), rules)
-        all_labelled = count_votes(counted.votes, pl.concat([labels, _expected_labels(counted, alpha, beta)]))
-        fixed = np.minimum(_variance_on_new(VotePosterior(all_labelled, rules).scores(), rules), now)
-        return cls(counted, rules, alpha, beta, fixed, (now - fixed) / np.maximum(here, 1e-12))
+    def __init__(self, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *, this_set: bool) -> None:
+        self._rules, self._this_set = rules, this_set
+        self.counted = count_votes(votes, labels)
+        self._posterior = VotePosterior(self.counted.counts, rules)
+        self.rows = label_order(self.counted.counts, *self._posterior.rates, seed=rules.seed)
+        self._model = self.counted.counts.predictions.model[self.rows]
+        self._place = place_within(self._model)
+        self.free = self.first(len(self.rows))
 
-    def half_widths(self, rows: IntArray) -> FloatArray:
-        """[K] expected half widths (fractions) once ``rows`` are labelled."""
-        counts = self.counted.counts
-        more = np.zeros_like(counts.n)
-        np.add.at(more, (counts.predictions.model[rows], counts.row_bin[rows]), 1)
-        here = np.maximum(expected_variance(counts, self.alpha, self.beta, more), 0.0)
-        return self._half_width(self.fixed + self.scale * here)
+    def first(self, labels: int) -> IntArray:
+        """Return the plan of the most useful labels."""
+        return np.bincount(self._model[:labels], minlength=self.counted.counts.models)
 
-    def goals(self, half_width: float) -> FloatArray:
-        """[K] the half width (fraction); where no label reaches it, the one that counts as short as labels can give."""
-        return np.maximum(half_width, AS_SHORT * self.least)
+    def is_in(self, plan: IntArray) -> IntArray:
+        """Return [N] whether a plan has a label for each of ``rows``."""
+        return np.asarray(self._place < plan[self._model])
 
-    @property
+    @cached_property
+    def now(self) -> FloatArray:
+        """[K] half widths (fractions) of the board."""
+        return self._posterior.half_widths(this_set=self._this_set)
+
+    @cached_property
     def least(self) -> FloatArray:
-        """[K] half widths (fractions) that no number of labels makes shorter."""
-        return self._half_width(self.fixed)
+        """[K] half widths (fractions) with a label on every answer."""
+        return self.half_widths(self.free)
 
-    @property
-    def free(self) -> IntArray:
-        """Rows that have no label and may have one."""
-        return np.flatnonzero((self.counted.counts.row_label < 0) & (self.counted.counts.row_bin >= 0))
+    def half_widths(self, plan: IntArray) -> FloatArray:
+        """Return [K] half widths (fractions) once a plan's labels are as expected."""
+        if not plan.any():
+            return self.now
+        counts = self.counted.counts
+        rows, more = self.rows[self.is_in(plan)], np.zeros_like(counts.n)
+        np.add.at(more, (counts.predictions.model[rows], counts.row_bin[rows]), 1)
+        expected = counts.with_expected(more, beta_quantile(0.5, *self._posterior.rates))
+        forecast = VotePosterior(expected, self._rules, is_forecast=True)
+        return np.minimum(forecast.half_widths(this_set=self._this_set), self.now)
 
-    def best(self, model: int) -> tuple[IntArray, FloatArray]:
-        """All unlabelled rows [N] of a model, the best label first, and half widths [N + 1] after 0..N of them."""
-        rows, here = best_labels(self.counted.counts, self.alpha, self.beta, model, seed=self.rules.seed)
-        return rows, self._half_width(self.fixed[model] + self.scale[model] * here)
+    def fewest(self, half_width: float) -> IntArray:
+        """Return the plan of about the fewest labels with which every interval has the half width (fraction), or is
+        about as short as labels make it where that is longer.
 
-    def _half_width(self, variance: FloatArray) -> FloatArray:
-        return np.asarray(two_sided_quantile(self.rules.level) * np.sqrt(variance))
+        With n of N labels the square of a half width less that of the least is taken to be proportional to
+        (N - n) / (n + c); each plan that is tried tells c of each model better.
+        """
+        goal = np.maximum(half_width, AS_SHORT * self.least) + 1e-9
+        slack = np.maximum(0.04 * goal, 0.55 / self.counted.counts.items)  # intervals for these items grow by an item
+        wanted = np.maximum(goal - slack / 2, 0) ** 2 - self.least**2
+        start, is_open = self.now**2 - self.least**2, self.now > goal
+        plan = np.where(is_open, np.ceil(_FIRST_SHARE * self.free), 0).astype(np.int64)
+        too_few, tried = np.zeros_like(plan), list[tuple[float, int, int, IntArray]]()
+        for _ in range(_TRIALS):
+            width = self.half_widths(plan)
+            tried.append((float(np.maximum(width - goal, 0).sum()), int(plan.sum()), len(tried), plan))
+            is_right = (width <= goal) & ((width >= goal - slack) | (plan <= 1)) | ~is_open
+            if is_right.all():
+                break
+            c = _fitted_constant(start, width**2 - self.least**2, plan, self.free)
+            better = np.ceil(c * self.free * (start - wanted) / np.maximum(wanted * self.free + start * c, 1e-12))
+            too_few = np.where(width > goal, np.maximum(plan, too_few), too_few)
+            plan = np.where(is_right, plan, np.minimum(np.maximum(better, too_few + 1), self.free)).astype(np.int64)
+        return min(tried)[-1]
 
-
-def _variance_on_new(scores: Sequence[ModelScore], rules: ScoringRules) -> FloatArray:
-    """[K] variance of each score on new items, of which the board shows the interval."""
-    ends = np.array([[score.new_lower, score.new_upper] for score in scores]).reshape(-1, 2)
-    return np.asarray(((ends[:, 1] - ends[:, 0]) / (2 * two_sided_quantile(rules.level))) ** 2)
-
-
-def _expected_labels(counted: CountedVotes, alpha: FloatArray, beta: FloatArray) -> pl.DataFrame:
-    """A label on every answer that has none: at each vote of a model as many of them yes as are expected."""
-    counts, words = counted.counts, []
-    rate = alpha / (alpha + beta)
-    seen = np.zeros(counts.n.shape, dtype=np.int64)
-    rows = np.flatnonzero((counts.row_bin >= 0) & (counts.row_label < 0))
-    for row in rows.tolist():
-        at = int(counts.predictions.model[row]), int(counts.row_bin[row])
-        seen[at] += 1
-        words.append(math.floor(seen[at] * rate[at] + 0.5) > math.floor((seen[at] - 1) * rate[at] + 0.5))
-    return counted.votes[rows].with_columns(correct=pl.Series(words, dtype=pl.Boolean)).select(*LABELS)
-
-
-def _contested(board: _BoardNow, aim: LabelTarget) -> IntArray:
-    """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them."""
-    best = [board.best(model) for model in range(board.counted.counts.models)]
-    if aim.labels is not None:
-        counts = share_labels([widths for _, widths in best], aim.labels)
-    else:
-        goals = board.goals(aim.half_width or 0.0)
-        counts = [_first_within(widths, goal) for (_, widths), goal in zip(best, goals.tolist(), strict=True)]
-    needed = sorted(range(len(best)), key=lambda model: (-counts[model], model))
-    queues = [best[model][0][: counts[model]] for model in needed]
-    turns = [(place / len(rows), at, int(row)) for at, rows in enumerate(queues) for place, row in enumerate(rows)]
-    return np.array([row for _, _, row in sorted(turns)], dtype=np.int64)
+    def requests(self, rows: IntArray) -> tuple[LabelRequest, ...]:
+        """Return the predictions in these rows."""
+        predictions = self.counted.votes.select("item_id", "provider", "model", "n_hints")[rows].iter_rows()
+        return tuple(LabelRequest(*prediction) for prediction in predictions)
 
 
-def _first_within(falling: FloatArray, goal: float) -> int:
-    """Index of the first entry of a falling sequence that is within the goal; the last one is, up to rounding."""
-    within = falling <= goal + 1e-12
-    within[-1] = True
-    return int(np.argmax(within))
+def _fitted_constant(start: FloatArray, after: FloatArray, plan: IntArray, free: IntArray) -> FloatArray:
+    """Return [K] the c with which c (N - n) / (N (n + c)) takes ``start`` to ``after``: n of a plan, N ``free``."""
+    falls = start * (free - plan) - after * free
+    return np.clip(after * free * plan / np.where(falls > 0, falls, 1e-12), 0.1, 1e6)
 
 
-def _model_plans(board: _BoardNow, rows: IntArray) -> tuple[ModelPlan, ...]:
-    counted = board.counted
-    now, then = (board.half_widths(part) for part in (np.zeros(0, dtype=np.int64), rows))
-    now, then, least = (np.minimum(widths, _WHOLE_SCALE) for widths in (now, then, board.least))
-    count = np.bincount(counted.counts.predictions.model[rows], minlength=len(counted.entrants))
-    unlabelled = (counted.counts.n - counted.counts.own_labels).sum(axis=1)
+def _model_plans(board: _PlannedBoard, plan: IntArray) -> tuple[ModelPlan, ...]:
+    now, then, least = (100 * widths for widths in (board.now, board.half_widths(plan), board.least))
     plans = []
-    for i in sorted(range(len(now)), key=lambda i: (-count[i], -now[i], i)):
-        entrant = counted.entrants[i]
-        widths = [round(100 * float(widths[i]), 2) for widths in (now, then, least)]
+    for i in sorted(range(len(now)), key=lambda i: (-plan[i], -now[i], i)):
+        entrant = board.counted.entrants[i]
+        widths = [round(float(width[i]), 2) for width in (now, then, least)]
         plans.append(
-            ModelPlan(entrant.model, entrant.provider, entrant.n_hints, int(count[i]), int(unlabelled[i]), *widths)
+            ModelPlan(entrant.model, entrant.provider, entrant.n_hints, int(plan[i]), int(board.free[i]), *widths)
         )
     return tuple(plans)
-
-
-def _asks(counted: CountedVotes, rows: IntArray) -> tuple[LabelRequest, ...]:
-    predictions = counted.votes.select("item_id", "provider", "model", "n_hints")[rows].iter_rows()
-    return tuple(LabelRequest(*prediction) for prediction in predictions)
 
 
 # ---- for whoever labels now ------------------------------------------------------------------------------------------
@@ -261,22 +239,20 @@ def outlook(
     models and items, as the layton-eval paper does; its order is that of all predictions, so that it goes on where it
     was when some of them are labelled.
     """
-    board = _BoardNow.of(votes, labels, rules, this_set=False)
-    counts, free = board.counted.counts, board.free
+    board = _PlannedBoard(votes, labels, rules, this_set=False)
+    counts, free, order = board.counted.counts, len(board.rows), board.rows
     if design == "balanced":
         everything = np.flatnonzero(counts.row_bin >= 0)
-        order = balanced_rows(counts, everything, len(everything) - len(free) + length, seed=rules.seed)
-        order = order[np.isin(order, free)]
-    else:
-        order = _contested(board, LabelTarget(labels=min(length, len(free))))
-    enough = _gain(board, _contested(board, LabelTarget(half_width=0.0)))
-    return LabelForecast(_asks(board.counted, order[:length]), len(free), _gain(board, order[:0]), enough)
+        order = balanced_rows(counts, everything, len(everything) - free + length, seed=rules.seed)
+        order = order[np.isin(order, board.rows)]
+    now, enough = (_expected(board, plan) for plan in (board.first(0), board.fewest(0.0)))
+    return LabelForecast(board.requests(order[:length]), free, now, enough)
 
 
-def _gain(board: _BoardNow, rows: IntArray) -> ExpectedIntervals:
-    widths = 100 * np.minimum(board.half_widths(rows), _WHOLE_SCALE)
+def _expected(board: _PlannedBoard, plan: IntArray) -> ExpectedIntervals:
+    widths = 100 * board.half_widths(plan)
     mean, widest = (float(widths.mean()), float(widths.max())) if len(widths) else (0.0, 0.0)
-    return ExpectedIntervals(len(rows), round(mean, 2), round(widest, 2))
+    return ExpectedIntervals(int(plan.sum()), round(mean, 2), round(widest, 2))
 
 
 def label_need_text(labels: int, now: float | None, then: float, run: str) -> str:

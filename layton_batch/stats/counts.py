@@ -7,7 +7,7 @@ judges' are two votes. Answers without a single verdict have the vote (0, 0). Pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -69,8 +69,8 @@ class Counts:
     `yes`, `total` [V]: the votes of predictions and labels, by rising share, (0, 0) last; `bins` [B]: the place among
     them of the votes that predictions have. `n` [K, B] predictions; `own_labels`, `own_positives` [K, B] labels on
     them; `known_zeros` [K]. `labels`, `positives` [A, V]: all labels by author, at the vote of the prediction if they
-    belong to one; `maker` [A]. `row_bin` [R]: the bin of each prediction, -1 for a known zero; `row_label` [R]: its
-    label, -1 for none.
+    belong to one; positives are fractions if labels are only expected. `maker` [A]. `row_bin` [R]: the bin of each
+    prediction, -1 for a known zero; `row_label` [R]: its label, -1 for none.
     """
 
     predictions: Predictions
@@ -79,10 +79,10 @@ class Counts:
     bins: IntArray
     n: IntArray
     own_labels: IntArray
-    own_positives: IntArray
+    own_positives: FloatArray
     known_zeros: IntArray
     labels: IntArray
-    positives: IntArray
+    positives: FloatArray
     maker: IntArray
     row_bin: IntArray
     row_label: IntArray
@@ -117,6 +117,19 @@ class Counts:
     def is_labelled(self) -> BoolArray:
         """[A] authors some of whose answers have labels."""
         return np.asarray(self.labels.any(axis=1))
+
+    def with_expected(self, more: IntArray, rate: FloatArray) -> Counts:
+        """Return the counts with `more` [K, B] own labels, of which the share `rate` [K, B] is positive."""
+        labels, positives = self.labels.copy(), self.positives.copy()
+        labels[: self.models, self.bins] += more
+        positives[: self.models, self.bins] += more * rate
+        own = self.own_labels + more, self.own_positives + more * rate
+        return replace(self, own_labels=own[0], own_positives=own[1], labels=labels, positives=positives)
+
+    @property
+    def own_yes(self) -> IntArray:
+        """[K, B] `own_positives` in whole numbers."""
+        return np.rint(self.own_positives).astype(np.int64)
 
     @property
     def unjudged(self) -> IntArray:
@@ -174,20 +187,24 @@ def count(predictions: Predictions, labels: LabelledAnswers) -> Counts:
         bins=bins,
         n=_table(predictions.model[is_judged], row_bin[is_judged], (models, len(bins))),
         own_labels=_table(*own_counts),
-        own_positives=_table(*own_counts, weight=row_label[own_row]),
+        own_positives=_weighed_table(*own_counts, row_label[own_row]),
         known_zeros=np.bincount(predictions.model[~is_judged], minlength=models),
         labels=_table(*label_counts),
-        positives=_table(*label_counts, weight=labels.correct[counts]),
+        positives=_weighed_table(*label_counts, labels.correct[counts]),
         maker=maker,
         row_bin=row_bin,
         row_label=row_label,
     )
 
 
-def _table(rows: Ints, columns: IntArray, shape: tuple[int, int], weight: Ints | None = None) -> IntArray:
-    """Count pairs of a row and a column, weighed."""
+def _table(rows: Ints, columns: IntArray, shape: tuple[int, int]) -> IntArray:
+    """Count pairs of a row and a column."""
+    return _weighed_table(rows, columns, shape, np.ones(len(rows))).astype(np.int64)
+
+
+def _weighed_table(rows: Ints, columns: IntArray, shape: tuple[int, int], weight: Ints | FloatArray) -> FloatArray:
     index = rows.astype(np.int64) * shape[1] + columns
-    return np.bincount(index, weight, shape[0] * shape[1]).astype(np.int64).reshape(shape)
+    return np.bincount(index, weight, shape[0] * shape[1]).astype(np.float64).reshape(shape)
 
 
 def label_flags(n: IntArray, labels: IntArray, unjudged: IntArray) -> list[tuple[Flag, ...]]:

@@ -46,6 +46,8 @@ DRIFT_SPREAD = 1.0
 VOTE_SIZE = 150.0
 POINTS = 128
 """Equally weighted points of the posterior that all scores and draws are made of."""
+_TEACHERS = 64
+"""Most authors whose labels move the points: more would say little more of what all models share."""
 _FIRST_TRIALS, _TRIALS, _ROUNDS, _TAILS = 128, 256, 12, 8
 _CANDIDATES = 32  # for every trial: most are thrown away where many log odds have to rise and few labels say so
 _CELLS = 400_000  # of an array worked on at once: what a processor has at hand
@@ -101,6 +103,11 @@ class Evidence:
     def labelled(self) -> IntArray:
         """[L] the authors that have labels."""
         return np.flatnonzero(self.counts.is_labelled)
+
+    @cached_property
+    def teachers(self) -> IntArray:
+        """Those of the authors with labels that move the points, of many some at random."""
+        return np.sort(np.random.default_rng(0).permutation(self.labelled)[:_TEACHERS])
 
     def by_known_maker(self, authors: IntArray) -> tuple[IntArray, IntArray]:
         """Return the authors whose maker has labels, and the others."""
@@ -229,8 +236,8 @@ class Evidence:
     # ---- together
 
     def by_maker(self, points: Parameters) -> FloatArray:
-        """[M] log likelihood of the labels, and of the votes of models that have some."""
-        authors = self.labelled
+        """[M] log likelihood of the teachers' labels and votes."""
+        authors = self.teachers
         if not len(authors):
             return np.zeros(len(points.slope))
         logs = self.author_evidence(points, self.vote_logs(points), authors)
@@ -352,8 +359,8 @@ class _Prior:
         return mean, deviation
 
 
-def _sampled(evidence: Evidence) -> Parameters:
-    """Return `POINTS` points of equal weight, by rising slope.
+def _sampled(evidence: Evidence, points: int) -> Parameters:
+    """Return so many points of equal weight, by rising slope.
 
     Each round makes trials of a t distribution, weighs them by the posterior over its density, and fits the next one to
     them. Weights are flattened while too few trials would carry all of it.
@@ -377,7 +384,7 @@ def _sampled(evidence: Evidence) -> Parameters:
     weight = np.minimum(weight, weight.mean() * len(weight) ** 0.5)
     order = np.argsort(trials[:, -3], kind="stable")
     reached = np.cumsum(weight[order])
-    wanted = (np.arange(POINTS) + 0.5) / POINTS * reached[-1]
+    wanted = (np.arange(points) + 0.5) / points * reached[-1]
     return prior.points(trials[order[np.minimum(np.searchsorted(reached, wanted), len(order) - 1)]])
 
 
@@ -408,7 +415,7 @@ def _steps(count: int, size: int, turn: int) -> FloatArray:
 
 def _likelihood(evidence: Evidence, points: Parameters) -> FloatArray:
     """[M] log likelihood of points, some at a time."""
-    block = max(1, _CELLS // max(1, len(evidence.labelled) * len(ABILITIES) * len(_OWN)))
+    block = max(1, _CELLS // max(1, len(evidence.teachers) * len(ABILITIES) * len(_OWN)))
     parts = [slice(at, at + block) for at in range(0, len(points.slope), block)]
     return np.concatenate([evidence.by_maker(points.of(part)) for part in parts])
 
@@ -479,7 +486,7 @@ class Fit:
         groups = evidence.by_known_maker(np.arange(self.counts.models))
         for vote_logs, group, is_known in zip(self.vote_logs, groups, (True, False), strict=True):
             mix = np.exp(vote_logs[..., self.counts.bins])
-            for part in _blocks(group):
+            for part in _blocks(group, len(points.slope)):
                 logs = evidence.ability_logs(points, vote_logs, part)
                 logs -= logs.max(axis=2, keepdims=True)
                 chance = np.exp(logs, out=logs)
@@ -490,8 +497,8 @@ class Fit:
                 yield States(part, is_known, *by_model, mix, self.group)
 
 
-def _blocks(authors: IntArray) -> list[IntArray]:
-    size = max(1, 16 * _CELLS // (POINTS * len(_KIND) * len(ABILITIES)))
+def _blocks(authors: IntArray, points: int) -> list[IntArray]:
+    size = max(1, 16 * _CELLS // (points * len(_KIND) * len(ABILITIES)))
     return [authors[at : at + size] for at in range(0, len(authors), size)]
 
 
@@ -502,24 +509,25 @@ def fit(
     label_error: float = 0.0,
     in_turn: bool = False,
     drifted: bool = False,
+    points: int = POINTS,
 ) -> Fit:
     """Return the posterior of the scored models.
 
     `other_jury`: the labels stand beside votes of another jury than theirs, so that every vote of a model may mean
     something else by N(0, 1). `label_error`: the chance that a label is wrong.
     `in_turn`: a third judge is asked only if two differ. `drifted`: judges changed since people labelled, so that what
-    a vote means by now may differ by N(0, 1) from what labels say.
+    a vote means by now may differ by N(0, 1) from what labels say. `points`: fewer than `POINTS` do for a forecast.
     """
     evidence = Evidence(counts, label_error, in_turn)
-    points = _sampled(evidence)
-    unknown = replace(points, kindness=np.full_like(points.kindness, UNKNOWN_KINDNESS))
-    vote_logs = evidence.vote_logs(points), evidence.vote_logs(unknown)
+    shared = _sampled(evidence, points)
+    unknown = replace(shared, kindness=np.full_like(shared.kindness, UNKNOWN_KINDNESS))
+    vote_logs = evidence.vote_logs(shared), evidence.vote_logs(unknown)
     groups = evidence.by_known_maker(np.union1d(np.arange(counts.models), evidence.labelled))
     by_author = [
-        evidence.author_evidence(points, logs, part)
+        evidence.author_evidence(shared, logs, part)
         for logs, group in zip(vote_logs, groups, strict=True)
-        for part in _blocks(group)
+        for part in _blocks(group, len(shared.slope))
     ]
     by_maker = evidence.maker_evidence(np.concatenate(by_author, axis=2), np.concatenate(groups))
     kindness = np.exp(by_maker - _log_sum(by_maker, 1)[:, None])
-    return Fit(evidence, points, vote_logs, kindness, other_jury, drifted)
+    return Fit(evidence, shared, vote_logs, kindness, other_jury, drifted)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layton_batch.stats import distributions
-from layton_batch.stats.counts import Counts, Flag, FloatArray, IntArray, fewest_labels, label_flags
+from layton_batch.stats.counts import Counts, FloatArray, IntArray
 from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, States
 
@@ -26,11 +26,8 @@ _BY_CHANCE = 0.05  # less likely than this, labels were not taken whatever the v
 
 @dataclass(frozen=True, slots=True)
 class ModelScore:
-    """One model's row, fractions. `score` is the posterior mean, `lower`..`upper` the set for these items.
-
-    `new_score`, `new_lower`, `new_upper`: for new items of the same kind. `own_labels`, `borrowed_labels`: behind the
-    votes of the model; `smallest_gold_bin`: fewest borrowed labels behind one, None without a judged prediction.
-    """
+    """One model's score, the posterior mean, and the ends of its interval, in fractions: for these items, and ``new_``
+    for new items of the same kind."""
 
     score: float
     lower: float
@@ -38,11 +35,6 @@ class ModelScore:
     new_score: float
     new_lower: float
     new_upper: float
-    items: int
-    own_labels: int
-    borrowed_labels: int
-    smallest_gold_bin: int | None
-    flags: tuple[Flag, ...]
 
 
 def hierarchical_scores(fit: Fit, *, level: float = 0.95) -> tuple[ModelScore, ...]:
@@ -68,25 +60,7 @@ def hierarchical_scores(fit: Fit, *, level: float = 0.95) -> tuple[ModelScore, .
     here, new[1:] = _no_longer_than_labels_alone(fit, (here, new[1:]), level)
     low, high = np.minimum(here[0], mean), np.maximum(here[1], mean)
     new_low, new_high = np.minimum(new[1], np.minimum(new[0], mean)), np.maximum(new[2], np.maximum(new[0], mean))
-    n, borrowed, own = counts.n, counts.borrowed_labels, counts.own_labels
-    behind = np.where(n > 0, borrowed, 0).sum(axis=1)
-    fewest, flags = fewest_labels(n, borrowed), label_flags(n, borrowed + own, counts.unjudged)
-    return tuple(
-        ModelScore(
-            score=float(mean[k]),
-            lower=float(low[k]),
-            upper=float(high[k]),
-            new_score=float(new[0, k]),
-            new_lower=float(new_low[k]),
-            new_upper=float(new_high[k]),
-            items=int(counts.items[k]),
-            own_labels=int(own[k].sum()),
-            borrowed_labels=int(behind[k]),
-            smallest_gold_bin=fewest[k],
-            flags=flags[k],
-        )
-        for k in range(counts.models)
-    )
+    return tuple(ModelScore(*row) for row in np.stack([mean, low, high, new[0], new_low, new_high], axis=1).tolist())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +69,7 @@ class Outcomes:
     [k, D, abilities, B''], beside `right` [k] answers known to be right."""
 
     count: IntArray
-    right: IntArray
+    right: FloatArray
     mean: FloatArray
     square: FloatArray
 
@@ -107,11 +81,12 @@ def _open_outcomes(counts: Counts, states: States, label_error: float) -> Outcom
     unlabelled = counts.n[rows] - labels
     if not label_error:
         return Outcomes(unlabelled, positives.sum(axis=1), states.mean, states.square)
-    count = np.concatenate([unlabelled, positives, labels - positives], axis=1)
+    yes = counts.own_yes[rows]
+    count = np.concatenate([unlabelled, yes, labels - yes], axis=1)
     by_label = [right_given_label(states.mean, label, label_error) for label in (True, False)]
     mean = np.concatenate([states.mean, *by_label], axis=-1)
     square = np.concatenate([states.square, *(mean**2 for mean in by_label)], axis=-1)
-    return Outcomes(count, np.zeros(len(rows), dtype=np.int64), mean, square)
+    return Outcomes(count, np.zeros(len(rows)), mean, square)
 
 
 def right_given_label(rate: FloatArray, label: bool, label_error: float) -> FloatArray:

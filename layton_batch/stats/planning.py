@@ -1,69 +1,37 @@
-"""Choice of items and models to label next.
+"""The order in which answers are best labelled.
 
-After x more own labels in a bin with u unlabelled items and a rate Beta(a, b), S = a + b, the expected posterior
-variance of the count is exactly E[p(1-p)] (u - x) (S + u) / (S + x). It is convex in x, so taking the label of
-greatest gain again and again is optimal (Neyman's allocation with the labels at hand as a sunk sample). In practice:
-contested items first. Within a bin the rows are drawn at random: labels are taken to be missing at random inside a
-bin. `alpha`, `beta` [K, B] are the posterior of each model's rates.
+After x own labels at a vote with u unlabelled answers and a rate Beta(a, b), S = a + b, one more label takes exactly
+ab (S + u)^2 / (S (S + 1) (S + x) (S + x + 1)) from the expected variance of the number of right answers. This falls
+with x, so taking the label of the greatest gain again and again is optimal (Neyman's allocation with the labels at hand
+as a sunk sample). In practice: contested answers first. At one vote the answers are drawn at random: labels are taken
+to be missing at random there. `alpha`, `beta` [K, B] are the posterior of each model's rates.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
-
 import numpy as np
 
-from layton_batch.stats.counts import Counts, FloatArray, IntArray
+from layton_batch.stats.counts import Counts, FloatArray, IntArray, Ints
 
 
-def expected_variance(counts: Counts, alpha: FloatArray, beta: FloatArray, extra: IntArray | int = 0) -> FloatArray:
-    """[K] expected posterior variance of the score on these items after `extra` [K, B] more own labels."""
-    variance = _variance(counts.n - counts.own_labels, extra, alpha, beta)
-    return np.asarray(variance.sum(axis=1) / counts.items**2)
+def label_order(counts: Counts, alpha: FloatArray, beta: FloatArray, *, seed: int = 0) -> IntArray:
+    """Return all rows [N] that may have a label and have none, the best one first: the one that takes most from the
+    expected variance of its model's score on these items."""
+    is_free = (counts.row_bin >= 0) & (counts.row_label < 0)
+    rows = np.random.default_rng(seed).permutation(np.flatnonzero(is_free))
+    at = counts.predictions.model[rows], counts.row_bin[rows]
+    a, b, free = alpha[at], beta[at], (counts.n - counts.own_labels)[at]
+    size, before = a + b, place_within(at[0] * len(counts.bins) + at[1])
+    gain = a * b * (size + free) ** 2 / (size * (size + 1) * (size + before) * (size + before + 1))
+    return rows[np.argsort(-gain / counts.items[at[0]] ** 2, kind="stable")]
 
 
-def _variance(unlabelled: IntArray | int, extra: IntArray | int, alpha: FloatArray, beta: FloatArray) -> FloatArray:
-    size = alpha + beta
-    return np.asarray(alpha * beta / (size * (size + 1)) * (unlabelled - extra) * (size + unlabelled) / (size + extra))
-
-
-def best_labels(
-    counts: Counts, alpha: FloatArray, beta: FloatArray, model: int, *, seed: int = 0
-) -> tuple[IntArray, FloatArray]:
-    """All unlabelled rows [N] of a model, the best label first, and the expected variance [N + 1] of its score on these
-    items after 0..N of them."""
-    rng = np.random.default_rng([seed, model])  # models are drawn from apart, as if each by itself
-    a, b = alpha[model], beta[model]
-    is_open = (counts.predictions.model == model) & (counts.row_label < 0)
-    rows, gains = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
-    for at in np.argsort(-a * b / ((a + b) * (a + b + 1)), kind="stable"):
-        of_bin = rng.permutation(np.flatnonzero(is_open & (counts.row_bin == at)))
-        rows.append(of_bin)
-        gains.append(-np.diff(_variance(len(of_bin), np.arange(len(of_bin) + 1), a[at], b[at])))
-    gain = np.concatenate(gains)
-    order = np.argsort(-gain, kind="stable")
-    taken = np.concatenate([np.zeros(1), np.cumsum(gain[order])])
-    return np.concatenate(rows)[order], np.maximum(taken[-1] - taken, 0.0) / int(counts.items[model]) ** 2
-
-
-def share_labels(half_widths: Sequence[FloatArray], labels: int) -> list[int]:
-    """Share `labels` among models: each next one goes to the model whose interval is the widest by then.
-
-    `half_widths`: of each model [N + 1], after 0..N labels. Fewer labels are used where every item is labelled before.
-    """
-    counts = [0] * len(half_widths)
-    heap = [(-float(widths[0]), at) for at, widths in enumerate(half_widths)]
-    heapq.heapify(heap)
-    for _ in range(labels):
-        while heap and counts[heap[0][1]] + 1 >= len(half_widths[heap[0][1]]):
-            heapq.heappop(heap)  # all of this model's items are labelled
-        if not heap:
-            break
-        at = heap[0][1]
-        counts[at] += 1
-        heapq.heapreplace(heap, (-float(half_widths[at][counts[at]]), at))
-    return counts
+def place_within(groups: Ints) -> IntArray:
+    """Return [N] how many earlier entries are of the same group."""
+    order = np.argsort(groups, kind="stable")
+    place = np.empty(len(groups), dtype=np.int64)
+    place[order] = np.arange(len(groups)) - np.searchsorted(groups[order], groups[order])
+    return place
 
 
 def balanced_rows(counts: Counts, rows: IntArray, size: int, *, seed: int = 0) -> IntArray:

@@ -1,4 +1,5 @@
-"""Ranks of a board: those of printed scores, as the layton-eval reference has them, and sets that hold for all at once.
+"""Models against models: differences of two, ranks of printed scores, as the layton-eval reference has them, and rank
+ranges that hold for all at once.
 
 The reference's rank is the floor of the *average* descending rank of the rounded score, so two models tied at the top
 are both 1 and three are all 2. Its intervals are closed, and their ends come from float64 subtraction and addition of
@@ -16,10 +17,45 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 from layton_batch.stats.counts import FloatArray, IntArray
+from layton_batch.stats.distributions import two_sided_quantile
+
+# ---- two models ----------------------------------------------------------------------------------------------------
+
+
+POWER = 0.8  # the chance with which a true difference shall be found
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """First minus second model, in fractions: standard `deviation`, central interval, P(first better).
+
+    A tie counts half. With nearly equal models a flat prior is over-confident about new items: near-certainty there
+    is none.
+    """
+
+    deviation: float
+    lower: float
+    upper: float
+    better: float
+
+
+def difference(draws: FloatArray, first: int, second: int, *, level: float = 0.95) -> Difference:
+    """Compare two models, by their columns in `draws` [T, K]."""
+    delta = draws[:, first] - draws[:, second]
+    lower, upper = np.quantile(delta, [(1 - level) / 2, (1 + level) / 2])
+    better = float((delta > 0).mean() + 0.5 * (delta == 0).mean())
+    return Difference(float(delta.std()), float(lower), float(upper), better)
+
+
+def detectable(sd: float, level: float) -> float:
+    """The true difference that an estimate with this standard deviation separates at `level` with chance `POWER`."""
+    return (two_sided_quantile(level) + NormalDist().inv_cdf(POWER)) * sd
+
 
 # ---- the ranks of printed scores -----------------------------------------------------------------------------------
 
@@ -73,7 +109,7 @@ def score_ranks(scores: Sequence[float | None] | FloatArray) -> IntArray:
 
 _SAME = 1e-7
 """Differences of scores up to this are rounding."""
-_CELLS_OF_A_REACH, _LEAST_DRAWS = 200_000_000, 400
+_CELLS_OF_A_REACH, _LEAST_DRAWS = 60_000_000, 400
 """Differences, of pairs in draws, that are looked at for one reach: of many models fewer draws do, but as many."""
 _CELLS = 1 << 17  # ranked at once: what a processor has at hand
 

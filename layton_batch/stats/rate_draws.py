@@ -1,15 +1,18 @@
-"""Joint draws from the hierarchical posterior: every model's rate in every vote, exactly as they hang together."""
+"""Joint draws from the hierarchical posterior: every model's rate at every vote, and the scores that follow."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from layton_batch.stats.counts import Counts, FloatArray, IntArray
 from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, States
-from layton_batch.stats.hierarchical_scores import right_given_label, seat_shares
-from layton_batch.stats.joint import ShrunkRates, weigh_items
+from layton_batch.stats.hierarchical_scores import HALF_ITEM, right_given_label, seat_shares
+
+DRAWS = 3_000
+_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +60,7 @@ def _of_model(
 def draws_on_these(counts: Counts, drawn: RateDraws, *, seed: int) -> FloatArray:
     """[T, K] draws of the human-judged accuracy on exactly these items."""
     rng = np.random.default_rng([seed, 1])
-    labels, positives = counts.own_labels, counts.own_positives
+    labels, positives = counts.own_labels, counts.own_yes
     theta = np.zeros(drawn.rates.shape[:2])
     kinds = [(counts.n - labels, drawn.rates)]
     if drawn.label_error:
@@ -73,11 +76,45 @@ def draws_on_these(counts: Counts, drawn: RateDraws, *, seed: int) -> FloatArray
 
 
 def draws_on_new(counts: Counts, drawn: RateDraws, *, seed: int) -> FloatArray:
-    """[T, K] draws of the accuracy on new items of the same kind, from weights of the items that all models share."""
+    """[T, K] draws of the accuracy on new items of the same kind.
+
+    A model's score is the mean of its rates over the items, with weights Dirichlet(1, ..., 1) that all models share (a
+    paired comparison), and half an item that is right and half an item that is wrong of the model's own besides.
+    """
+    rng = np.random.default_rng([seed, 2])
     expected = drawn.mix * seat_shares(counts, np.arange(counts.models), drawn.group)
-    shrunk = ShrunkRates(counts.n, expected, VOTE_SIZE)
     bins, items = _bin_table(counts)
-    return weigh_items(bins, items, drawn.rates, np.random.default_rng([seed, 2]), shrunk)
+    draws, models, width = drawn.rates.shape
+    theta = np.empty((draws, models))
+    block = min(draws, max(1, _CELLS // max(1, items, models * width)))
+    masks = {b: mask.T.astype(np.float64) for b in range(-1, width) if (mask := bins == b).any()}
+    for at in range(0, draws, block):
+        rows = slice(at, min(at + block, draws))
+        weights = rng.standard_exponential((rows.stop - at, items))
+        right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
+        share = {b: weights @ mask for b, mask in masks.items()}
+        answered = sum(part for b, part in share.items() if b >= 0)
+        total = right + _mean_rates(counts.n, expected[rows], share, drawn.rates[rows]) * answered
+        theta[rows] = total / (sum(share.values()) + right + wrong)
+    return theta
+
+
+def _mean_rates(n: IntArray, expected: FloatArray, share: Mapping[int, FloatArray], rates: FloatArray) -> FloatArray:
+    """Return [T, K] means of `rates` [T, K, B] over answers that a jury judged.
+
+    `share`: by bin the drawn weight of the items at hand, of which there are `n` [K, B]. They count as if `VOTE_SIZE`
+    more items had the votes `expected` [T, K, B].
+    """
+    judged = np.maximum(n.sum(axis=1), 1)
+    mass = np.maximum(sum(part for b, part in share.items() if b >= 0), 1e-300)
+    narrower = np.sqrt(judged / (judged + VOTE_SIZE))
+    means, total = (np.zeros(rates.shape[:2]) for _ in range(2))
+    for b in range(rates.shape[2]):
+        centre = (n[:, b] + VOTE_SIZE * expected[:, :, b]) / (judged + VOTE_SIZE)
+        part = np.maximum(centre + narrower * (share.get(b, 0.0) / mass - n[:, b] / judged), 0.0)
+        total += part
+        means += part * rates[:, :, b]
+    return means / np.maximum(total, 1e-300)
 
 
 def _bin_table(counts: Counts) -> tuple[IntArray, int]:

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from layton_batch.stats.counts import FloatArray
-from layton_batch.stats.joint import difference, large_strata, mark_draws, mark_scores
+from layton_batch.stats.marks import large_strata, mark_draws, mark_scores
+from layton_batch.stats.ranks import difference
 from tests.support.tiers import tiered
 
 

@@ -1,4 +1,4 @@
-"""Label plans: the recorded numbers, the exact expected variance, and rows that can be handed to people."""
+"""The order of labels: what each takes from the variance, and rows that can be handed to people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from layton_batch.stats.counts import Counts, FloatArray
-from layton_batch.stats.planning import balanced_rows, best_labels, expected_variance, share_labels
+from layton_batch.stats.planning import balanced_rows, label_order
 
 from .boards import Board, make_counts
 
@@ -21,58 +21,36 @@ def rates(counts: Counts) -> tuple[FloatArray, FloatArray]:
     return (yes + 0.5) * shape, (labels - yes + 0.5) * shape
 
 
-def bins_of(counts: Counts, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
-    return list(np.bincount(counts.row_bin[rows], minlength=len(counts.bins)))
+def remaining_variance(counts: Counts, choice: tuple[int, ...]) -> float:
+    """Expected variance of the score of the first model after so many labels by vote, over all that they may say."""
+    total = 0.0
+    for b, (alpha, beta) in enumerate(zip(*(shape[0] for shape in rates(counts)), strict=True)):
+        for yes in range(choice[b] + 1):
+            chance = stats.betabinom.pmf(yes, choice[b], alpha, beta)
+            left = int(counts.n[0, b]) - choice[b]
+            total += float(chance * stats.betabinom.var(left, alpha + yes, beta + choice[b] - yes))
+    return total / int(counts.items[0]) ** 2
 
 
-def test_the_expected_variance_is_exact() -> None:
-    counts = make_counts(BINS, [[30, 5, 6, 40]], [(60, 1), (9, 3), (12, 8), (150, 149)])
-    alpha, beta = rates(counts)
-    now = expected_variance(counts, alpha, beta)[0] * 81**2
-    assert now == pytest.approx(sum(stats.betabinom.var(counts.n[0], alpha[0], beta[0])))
-    for b in range(4):
-        a, c, u = alpha[0, b], beta[0, b], int(counts.n[0, b])
-        x = min(3, u)
-        expected = 0.0
-        for k in range(x + 1):  # enumerate what the x labels may say
-            chance = float(stats.betabinom.pmf(k, x, a, c))
-            expected += chance * float(stats.betabinom.var(u - x, a + k, c + x - k))
-        extra = np.zeros((1, 4), dtype=np.int64)
-        extra[0, b] = x
-        change = now - expected_variance(counts, alpha, beta, extra)[0] * 81**2
-        assert float(stats.betabinom.var(u, a, c)) - change == pytest.approx(expected)
-
-
-def test_no_other_choice_of_as_many_labels_does_better() -> None:
-    counts = make_counts(BINS, [[8, 3, 4, 9]], [(30, 1), (4, 1), (5, 4), (60, 59)])
-    alpha, beta = rates(counts)
-    rows, variance = best_labels(counts, alpha, beta, 0)
-    assert bins_of(counts, rows) == [8, 3, 4, 9]
-    assert variance[-1] == 0.0
+def test_no_other_choice_of_as_many_labels_leaves_less_variance() -> None:
+    counts = make_counts(BINS, [[6, 3, 3, 7]], [(30, 1), (4, 1), (5, 4), (60, 59)])
+    rows = label_order(counts, *rates(counts))
+    choices = {choice: remaining_variance(counts, choice) for choice in np.ndindex(7, 4, 4, 8)}
     for size in (1, 5, 11):
-        best = min(
-            float(expected_variance(counts, alpha, beta, np.array([choice]))[0])
-            for choice in np.ndindex(9, 4, 5, 10)
-            if sum(choice) == size
-        )
-        assert variance[size] == pytest.approx(best)
-        chosen = np.array([bins_of(counts, rows[:size])])
-        assert expected_variance(counts, alpha, beta, chosen)[0] == pytest.approx(best)
+        chosen = tuple(np.bincount(counts.row_bin[rows[:size]], minlength=4).tolist())
+        assert choices[chosen] == pytest.approx(min(left for choice, left in choices.items() if sum(choice) == size))
 
 
 @pytest.mark.shared_data
 def test_contested_items_come_first_and_labelled_ones_never(boards: dict[str, Board]) -> None:
     board = boards["both_correct"]
     model = board.names.index("moonshotai-kimi-k2-thinking")
-    rows, variance = best_labels(board.counts, *rates(board.counts), model, seed=4)
-    assert len(set(rows.tolist())) == len(rows) == len(variance) - 1
-    assert (board.model[rows] == model).all()
+    rows = label_order(board.counts, *rates(board.counts), seed=4)
+    assert len(set(rows.tolist())) == len(rows)
     assert (board.counts.row_label[rows] < 0).all()
-    enough = int(np.argmax(1.96 * np.sqrt(variance) <= 0.01))
-    first = rows[:enough]
-    assert enough == 12
+    first = rows[board.model[rows] == model][:12]
     assert ((board.yes[first] > 0) & (board.yes[first] < board.total[first])).all()
-    again, other = (best_labels(board.counts, *rates(board.counts), model, seed=seed)[0] for seed in (4, 5))
+    again, other = (label_order(board.counts, *rates(board.counts), seed=seed) for seed in (4, 5))
     assert again.tolist() == rows.tolist() != other.tolist()
 
 
@@ -91,11 +69,3 @@ def test_the_balanced_design_is_even_over_providers_models_and_items(boards: dic
     assert np.bincount(board.item[rows]).max() <= 1
     assert set(rows.tolist()) <= set(free.tolist())
     assert len(balanced_rows(board.counts, free, 10**6)) == len(free)
-
-
-def test_each_next_label_goes_to_the_widest_interval() -> None:
-    widths = [np.array([5.0, 4.0, 3.0, 2.0]), np.array([4.5, 1.0]), np.array([1.0, 0.5])]
-    assert share_labels(widths, 0) == [0, 0, 0]
-    assert share_labels(widths, 2) == [1, 1, 0]
-    assert share_labels(widths, 4) == [3, 1, 0]
-    assert share_labels(widths, 100) == [3, 1, 1]

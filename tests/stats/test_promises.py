@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 from layton_batch.stats import distributions
 from layton_batch.stats.counts import FloatArray, LabelledAnswers, Predictions
 from layton_batch.stats.hierarchical_scores import new_items_moments
-from layton_batch.stats.joint import mark_draws, mark_scores
+from layton_batch.stats.marks import mark_draws, mark_scores
 from layton_batch.stats.ranks import rank_ranges
 from tests.support.tiers import tiered
 
@@ -122,7 +122,6 @@ def test_rank_ranges_hold_all_ranks_of_equal_models_at_once_and_not_much_more() 
 def test_one_judge_s_yes_is_not_three_judges_yes() -> None:
     (one,), (three,) = (scored(*one_model(50, votes)) for votes in (1, 3))
     assert one.lower < 0.8 < 0.93 < three.lower
-    assert one.smallest_gold_bin == 0
 
 
 # ---- smaller ones --------------------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from layton_batch.stats.joint import detectable, difference
-from layton_batch.stats.ranks import paper_ranks, rank_ranges
+from layton_batch.stats.ranks import detectable, difference, paper_ranks, rank_ranges
 
 # ---- the ranks of printed scores -----------------------------------------------------------------------------------
 

@@ -1,14 +1,10 @@
-"""Joint draws of all models' scores: every comparison between models is read off one [draws, models] matrix.
+"""Models graded by rule: scores, and joint draws of all scores, off which every comparison is read.
 
-With a jury the rates p of its votes are posterior (``rate_draws``). For new items a model's score is sum_r w_r p_b(r)
-with weights w ~ Dirichlet(1, ..., 1) over the items, which all models share (a paired comparison), and with half an
-item that is right and half an item that is wrong of the model's own besides.
-
-Graded by rule, a score on the items at hand is exact. For new items of the same kind the marks are an exchangeable
-sample: item weights are Exp(1), shared by all models (the Bayesian bootstrap: Rubin, Ann. Stat. 9, 1981), and every
-model has two items of its own besides, with the least and the greatest mark possible and weights Gamma(1/2). For marks
-of 0 and 1 a model's draws are then exactly Beta(1/2 + right, 1/2 + wrong), Jeffreys' posterior: never certain, however
-right a model is. Marks are any finite numbers; [K, I] with NaN where a model was not asked.
+A score on the items at hand is exact. For new items of the same kind the marks are an exchangeable sample: item weights
+are Exp(1), shared by all models (the Bayesian bootstrap: Rubin, Ann. Stat. 9, 1981), and every model has two items of
+its own besides, with the least and the greatest mark possible and weights Gamma(1/2). For marks of 0 and 1 a model's
+draws are then exactly Beta(1/2 + right, 1/2 + wrong), Jeffreys' posterior: never certain, however right a model is.
+Marks are any finite numbers; [K, I] with NaN where a model was not asked.
 
 Two models are compared by the items on which their marks differ. There the two items of its own move a model against
 the others by their whole weight, whatever its score. So of two models, one of which is alone right on a items and the
@@ -22,98 +18,17 @@ the variance of its mean is the unbiased estimate's, also where n is small.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from layton_batch.stats.counts import FloatArray, IntArray
-from layton_batch.stats.distributions import beta_interval, two_sided_quantile
+from layton_batch.stats.distributions import beta_interval
 from layton_batch.stats.hierarchical_scores import HALF_ITEM
+from layton_batch.stats.rate_draws import DRAWS
 
-DRAWS = 3_000
 _CELLS = 4_000_000
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ShrunkRates:
-    """Centre of the drawn shares of votes: `expected` [T, K, B], as if `size` more items had them. `n`
-    [K, B]: items at hand."""
-
-    n: IntArray
-    expected: FloatArray
-    size: float
-
-    def means(self, rows: slice, share: Mapping[int, FloatArray], rates: FloatArray) -> FloatArray:
-        """[T, K] means of `rates` [T, K, B] over answers that a jury judged; `share` by bin, not yet a share."""
-        judged = np.maximum(self.n.sum(axis=1), 1)
-        mass = np.maximum(sum(part for b, part in share.items() if b >= 0), 1e-300)
-        narrower = np.sqrt(judged / (judged + self.size))
-        means = np.zeros(rates.shape[:2])
-        total = np.zeros(rates.shape[:2])
-        for b in range(rates.shape[2]):
-            at_hand = self.n[:, b] / judged
-            centre = (self.n[:, b] + self.size * self.expected[rows, :, b]) / (judged + self.size)
-            part = np.maximum(centre + narrower * (share.get(b, 0.0) / mass - at_hand), 0.0)
-            total += part
-            means += part * rates[:, :, b]
-        return means / np.maximum(total, 1e-300)
-
-
-def weigh_items(
-    bins: IntArray, items: int, rates: FloatArray, rng: np.random.Generator, shrunk: ShrunkRates
-) -> FloatArray:
-    """[T, K] weighted means of `rates` [T, K, B] over the items at hand and the two unseen half items."""
-    draws, models, width = rates.shape
-    theta = np.empty((draws, models))
-    block = min(draws, max(1, _CELLS // max(1, items, models * width)))
-    masks = {b: mask.T.astype(np.float64) for b in range(-1, width) if (mask := bins == b).any()}
-    for at in range(0, draws, block):
-        rows = slice(at, min(at + block, draws))
-        weights = rng.standard_exponential((rows.stop - at, items))
-        right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
-        share = {b: weights @ mask for b, mask in masks.items()}
-        answered = sum(part for b, part in share.items() if b >= 0)
-        total = right + shrunk.means(rows, share, rates[rows]) * answered
-        theta[rows] = total / (sum(share.values()) + right + wrong)
-    return theta
-
-
-# ---- model against model -------------------------------------------------------------------------------------------
-
-
-POWER = 0.8  # the chance with which a true difference shall be found
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """First minus second model, in fractions: standard `deviation`, central interval, P(first better).
-
-    A tie counts half. With nearly equal models a flat prior is over-confident about new items: near-certainty there
-    is none.
-    """
-
-    deviation: float
-    lower: float
-    upper: float
-    better: float
-
-
-def difference(draws: FloatArray, first: int, second: int, *, level: float = 0.95) -> Difference:
-    """Compare two models, by their columns in `draws` [T, K]."""
-    delta = draws[:, first] - draws[:, second]
-    lower, upper = np.quantile(delta, [(1 - level) / 2, (1 + level) / 2])
-    better = float((delta > 0).mean() + 0.5 * (delta == 0).mean())
-    return Difference(float(delta.std()), float(lower), float(upper), better)
-
-
-def detectable(sd: float, level: float) -> float:
-    """The true difference that an estimate with this standard deviation separates at `level` with chance `POWER`."""
-    return (two_sided_quantile(level) + NormalDist().inv_cdf(POWER)) * sd
-
-
-# ---- tasks graded by rule ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
