@@ -17,6 +17,7 @@ import polars as pl
 from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
 from layton_batch.scoring.counting import CountedVotes, count_votes
 from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, Entrant, ItemScores
+from layton_batch.scoring.label_plan import labels_for
 from layton_batch.scoring.leaderboard import (
     BORROWED_ONLY,
     DRIFTED,
@@ -33,7 +34,7 @@ from layton_batch.scoring.leaderboard import (
 )
 from layton_batch.scoring.posterior import GradePosterior, VotePosterior
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
-from layton_batch.scoring.uncalibrated import UNCALIBRATED, labels_needed
+from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED
 from layton_batch.stats.counts import Flag, FloatArray, fewest_labels, label_flags
 from layton_batch.stats.paper import paper_scores
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
@@ -160,7 +161,7 @@ def _unlabelled_rows(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRu
     is_judged = HAS_OUTCOME.any().over(ENTRANT)
     judged, silent = votes.filter(is_judged), votes.filter(~is_judged)
     if judged.height:
-        needed = labels_needed(judged, labels, rules)
+        needed = labels_for(judged, labels, AIM_POINTS / 100, rules)
         for row in _jury_rows(count_votes(judged, labels), rules):
             number = needed.get((row["model"], row["provider"], row["n_hints"]))
             flags = _UNJUDGED if row["n_unjudged"] else ""

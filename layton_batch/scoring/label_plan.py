@@ -26,8 +26,9 @@ from layton_batch.text import plural
 
 AS_SHORT = 1.05
 """An interval counts as being as short as labels can make it if it is at most this many times as long as that."""
-_FIRST_SHARE, _TRIALS = 0.15, 5
-"""The share of a model's answers in the first plan that is tried, and the most plans that are."""
+_FIRST_SHARE, _TRIALS, _ROUGH = 0.15, 5, 1
+"""The share of a model's answers in the first plan that is tried, and the most plans that are tried: for a plan that a
+person asked for, and for a word about labels beside a board. Each costs as much as the board."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def plan_next(
         names = pl.DataFrame(models, schema={name: votes.schema[name] for name in ENTRANT})
         votes = votes.join(names, on=ENTRANT, how="semi")
     board = _PlannedBoard(votes, labels, rules, this_set=aim.this_set)
-    plan = board.fewest(aim.half_width or 0.0) if aim.labels is None else board.first(aim.labels)
+    plan = board.fewest(aim.half_width or 0.0, _TRIALS) if aim.labels is None else board.first(aim.labels)
     return LabellingPlan(
         target=THIS_SET if aim.this_set else NEW_ITEMS,
         level=rules.level,
@@ -112,6 +113,18 @@ def plan_next(
         models=_model_plans(board, plan),
         rows=board.requests(board.rows[board.is_in(plan)]),
     )
+
+
+def labels_for(
+    votes: pl.DataFrame, labels: pl.DataFrame, half_width: float, rules: ScoringRules
+) -> dict[tuple[object, ...], int]:
+    """Return about how many labels of each entrant would give intervals for these items this half width (fraction)."""
+    board = _PlannedBoard(votes, labels, rules, this_set=True)
+    plan = board.fewest(half_width, _ROUGH)
+    return {
+        (entrant.model, entrant.provider, entrant.n_hints): int(number)
+        for entrant, number in zip(board.counted.entrants, plan, strict=True)
+    }
 
 
 class _PlannedBoard:
@@ -144,8 +157,8 @@ class _PlannedBoard:
 
     @cached_property
     def least(self) -> FloatArray:
-        """[K] half widths (fractions) with a label on every answer."""
-        return self.half_widths(self.free)
+        """[K] half widths (fractions) with a label on every answer; those of these items are certain then."""
+        return np.zeros(self.counted.counts.models) if self._this_set else self.half_widths(self.free)
 
     def half_widths(self, plan: IntArray) -> FloatArray:
         """Return [K] half widths (fractions) once a plan's labels are as expected."""
@@ -158,12 +171,13 @@ class _PlannedBoard:
         forecast = VotePosterior(expected, self._rules, is_forecast=True)
         return np.minimum(forecast.half_widths(this_set=self._this_set), self.now)
 
-    def fewest(self, half_width: float) -> IntArray:
+    def fewest(self, half_width: float, trials: int) -> IntArray:
         """Return the plan of about the fewest labels with which every interval has the half width (fraction), or is
         about as short as labels make it where that is longer.
 
         With n of N labels the square of a half width less that of the least is taken to be proportional to
-        (N - n) / (n + c); each plan that is tried tells c of each model better.
+        (N - n) / (n + c); each plan that is tried tells c of each model better. After one trial the plan is the one
+        that it leads to; after several, the best of them.
         """
         goal = np.maximum(half_width, AS_SHORT * self.least) + 1e-9
         slack = np.maximum(0.04 * goal, 0.55 / self.counted.counts.items)  # intervals for these items grow by an item
@@ -171,7 +185,7 @@ class _PlannedBoard:
         start, is_open = self.now**2 - self.least**2, self.now > goal
         plan = np.where(is_open, np.ceil(_FIRST_SHARE * self.free), 0).astype(np.int64)
         too_few, tried = np.zeros_like(plan), list[tuple[float, int, int, IntArray]]()
-        for _ in range(_TRIALS):
+        for _ in range(trials):
             width = self.half_widths(plan)
             tried.append((float(np.maximum(width - goal, 0).sum()), int(plan.sum()), len(tried), plan))
             is_right = (width <= goal) & ((width >= goal - slack) | (plan <= 1)) | ~is_open
@@ -181,7 +195,7 @@ class _PlannedBoard:
             better = np.ceil(c * self.free * (start - wanted) / np.maximum(wanted * self.free + start * c, 1e-12))
             too_few = np.where(width > goal, np.maximum(plan, too_few), too_few)
             plan = np.where(is_right, plan, np.minimum(np.maximum(better, too_few + 1), self.free)).astype(np.int64)
-        return min(tried)[-1]
+        return plan if trials == 1 else min(tried)[-1]
 
     def requests(self, rows: IntArray) -> tuple[LabelRequest, ...]:
         """Return the predictions in these rows."""
@@ -245,7 +259,7 @@ def outlook(
         everything = np.flatnonzero(counts.row_bin >= 0)
         order = balanced_rows(counts, everything, len(everything) - free + length, seed=rules.seed)
         order = order[np.isin(order, board.rows)]
-    now, enough = (_expected(board, plan) for plan in (board.first(0), board.fewest(0.0)))
+    now, enough = (_expected(board, plan) for plan in (board.first(0), board.fewest(0.0, _ROUGH)))
     return LabelForecast(board.requests(order[:length]), free, now, enough)
 
 

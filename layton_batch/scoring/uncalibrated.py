@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import polars as pl
-
-from layton_batch.scoring.label_plan import LabelTarget, plan_next
-from layton_batch.scoring.rules import ScoringRules
 from layton_batch.text import plural
 
 UNCALIBRATED = "uncalibrated"
@@ -28,11 +24,3 @@ def need(labels: Sequence[int | None]) -> str:
         f"{CONDITION} About {plural(sum(needed), 'label')} would give ± {AIM_POINTS} points for every model on these "
         f"items: `layton-batch label plan RUN --this-set --half-width {AIM_POINTS}` says on which answers."
     )
-
-
-def labels_needed(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> dict[tuple[object, ...], int]:
-    """Return the number of labels for each entrant, as ``label plan --this-set --half-width 3`` says."""
-    plan = plan_next(votes, labels, LabelTarget(half_width=AIM_POINTS / 100, this_set=True), rules)
-    return {
-        (model_plan.model, model_plan.provider, model_plan.n_hints): model_plan.labels for model_plan in plan.models
-    }
