@@ -109,7 +109,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("run quiz.csv --model gpt-5.1", "gpt-5.1"),
         ("run quiz.csv --model opanai:x", "openai"),
         ("run quiz.csv --model openai:x --model openai:x", "openai:x"),
-        ("run quiz.csv --model openai:x", "quiz.toml is there and asks for something else (models, name)"),
+        ("run quiz.csv --model openai:x", "quiz.toml is there and asks for something else ("),
         ("run quiz.toml --model openai:x", "quiz.toml"),
         ("run quiz.toml --limit 3", "--limit"),
         ("run none.csv --model openai:x", "none.csv"),
@@ -170,7 +170,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("label plan gold.jsonl --labels=-2", "--labels"),
         # answers to be judged
         ("judge none.csv", "none.csv"),
-        ("judge no_id.csv", "no_id.csv, line 2"),
+        ("judge no_id.csv", "no_id.csv: no reply can be read"),
         ("judge quiz.csv --items quiz.csv", "quiz.csv"),
         ("judge replies.csv --panel none.toml", "none.toml"),
         ("judge answers.jsonl --items none.csv --sandbox", "none.csv: no such file"),
