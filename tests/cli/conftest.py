@@ -1,25 +1,31 @@
-"""Where a command is given: a folder of its own, keys that are none, and addresses where nobody is."""
+"""Where a command is given: a folder of its own, keys that are none, addresses where nobody is; and finished runs."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from tests.support.lab import MODELS
+from tests.support.cli_harness import NOBODY, call, desk
+from tests.support.lab import BUNDLED, MODELS, manifest_text, quiz_text, write_few_labels
 
 QUIZ = "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n"
 KEYS = tuple(f"{name}_API_KEY" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL"))
 NEED_A_PATH = ("openai", "doubleword", "openrouter")
 """Providers whose own address ends in a path."""
-NOBODY = "http://127.0.0.1:9"
-"""The discard port of this machine: nothing that is sent arrives."""
+GOLD = BUNDLED / "gold_llm.jsonl"
 
 
-@pytest.fixture(autouse=True)
-def without_waiting_for_disks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def without_waiting_for_disks() -> Iterator[None]:
     """No power is cut here, so nothing needs to reach the disk."""
-    monkeypatch.setattr("os.fsync", lambda _descriptor: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _descriptor: None)
+        yield
 
 
 @pytest.fixture
@@ -47,3 +53,38 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "quiz.csv").write_text(QUIZ, encoding="utf-8")
     return tmp_path
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A workspace that is only read: ``lab`` has a jury and labels, ``other`` a model more, a rule grades ``quiz``.
+
+    ``public`` below the folder is the site of ``lab`` with its data; ``billed``: what the sandbox billed for all.
+    """
+
+    folder: Path
+    billed: Decimal
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    folder = tmp_path_factory.mktemp("finished")
+    gold = f'[gold]\nsource = "{write_few_labels(folder).name}"'
+    other = manifest_text(("groq",), limit=2, top=gold).replace('"lab"', '"other"')
+    texts = {
+        "lab": manifest_text(("openai", "together"), top=gold),
+        "other": other.replace(f'name = "{MODELS["groq"]}"', 'name = "twin"'),
+        "quiz": quiz_text(limit=2).replace('"lab"', '"quiz"'),
+    }
+    with pytest.MonkeyPatch.context() as patch, desk(folder, patch) as bench:
+        for name, text in texts.items():
+            assert call("run", bench.write(text, f"{name}.toml")).code == 0
+        assert call("site", "lab", "--out", "public", "--with-data").code == 0
+        return Finished(folder, bench.server_total())
+
+
+@pytest.fixture
+def here(finished: Finished, offline: Path) -> Path:
+    """A copy of the finished runs, where no provider can be reached."""
+    shutil.copytree(finished.folder / "runs", offline / "runs")
+    return offline

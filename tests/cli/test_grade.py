@@ -1,101 +1,196 @@
-"""``grade``: predictions made elsewhere, in the seed systems' own files."""
+"""``grade``: predictions made elsewhere, graded by a benchmark's rules and ranked; all is written, or nothing."""
 
 from __future__ import annotations
 
 import json
+import os
+import tracemalloc
+from functools import partial
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from layton_batch.cli import main
+from layton_batch.grading.forms import form_of
+from layton_batch.grading.ranking import grade
+from layton_batch.grading.submissions import ModelPredictions
+from layton_batch.settings import Settings
+from layton_batch.tasks.offline import GradingOptions
+from tests.support.cli_harness import call
+from tests.support.graded_files import Row, answers, board, lines, models, refused, replies
 from tests.support.paths import SHARED_DATA
 
-DATA = SHARED_DATA
-real = pytest.mark.shared_data
+SVG = "{http://www.w3.org/2000/svg}"
+EVIL = "a\x1b[31m<b>[red]|x\n"
+SOLUTION: Row = {"header": ["House", "Name"], "rows": [["1", "Ann"], ["2", "Bob"]]}
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as end:
-        main(["grade", *arguments])
-    said = capsys.readouterr()
-    return int(end.value.code or 0), said.out, said.err
-
-
-def lines(path: Path, *rows: dict[str, object]) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
-
-
-def test_abstention_metrics_are_fractions_and_rows_keep_their_order(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [
-        {"item_id": "b", "gold": "A", "response": "Answer: A"},
-        {"item_id": "a", "gold": "B", "response": "Answer: E"},
-        {"item_id": "c", "gold": "B", "response": "Answer: C"},
-        {"item_id": "d", "gold": "B", "response": "no idea what to say"},
-    ]
-    code, out, _ = run(capsys, "mcq_idk", "--predictions", lines(tmp_path / "p.jsonl", *rows), "--json")
-    report = json.loads(out)
-    assert code == 0
-    assert report["n"] == 4
-    assert {name: one["mean"] for name, one in report["metrics"].items()} == {
-        "trad_score": 0.25,
-        "idk_score": -0.25,
-        "idk_freq": 0.25,
-        "extract_fail": 0.25,
-    }
-    assert [(row["item_id"], row["letter"]) for row in report["rows"]] == [
-        ("b", "A"),
-        ("a", "E"),
-        ("c", "C"),
-        ("d", None),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["layton", "--predictions", "x.jsonl"], "not graded by rule"),
-        (["qa", "--predictions", "x.jsonl"], "'qa' is not graded by rule"),
-        (["mcq_idk", "--predictions", "x.jsonl", "--protocol", "zeroeval"], "protocol 'zeroeval'"),
-        (["mcq_idk", "--predictions", "nowhere.jsonl"], "nowhere.jsonl"),
-        (["zebralogic", "--predictions", "x.jsonl", "--updated", "u.json"], "--updated is for rome"),
-    ],
-)
-def test_wrong_use_is_told_and_exits_with_2(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
-) -> None:
+@pytest.fixture(autouse=True)
+def at_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(capsys, *arguments)
-    assert (code, out) == (2, "")
-    assert told in err
-    assert "Traceback" not in err
+    monkeypatch.setenv("COLUMNS", "80")
 
 
-@real
-def test_rome_reproduces_its_files_byte_for_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    example, given = DATA / "rome" / "example", tmp_path / "predictions.json"
-    given.write_bytes((example / "predictions.json").read_bytes())
-    updated = tmp_path / "updated.json"
-    files = ["--items", str(example / "annotation.json"), "--predictions", str(given)]
-    code, _, _ = run(capsys, "rome", *files, "--protocol", "original", "--updated", str(updated))
-    assert code == 0
-    assert (tmp_path / "scores.json").read_bytes() == (example / "scores.json").read_bytes()
-    assert updated.read_bytes() == (example / "updated_predictions.json").read_bytes()
+def test_several_models_are_ranked_with_intervals_and_kinds_of_failure_as_each_is_graded_alone() -> None:
+    good, bad = lines("good.jsonl", replies("AAAAAAAAAB")), lines("bad.jsonl", replies("BBBBBBBBE-"))
+    document = board("mcq_idk", "--predictions", bad, "--predictions", f"best={good}")
+    found = models(document)
+    assert list(found) == ["bad", "best"]  # in the order given
+    assert (found["best"]["rank"], found["best"]["rank_box"], found["best"]["score"]) == (1, [1, 1], 80.0)
+    assert (found["bad"]["rank"], found["bad"]["score"]) == (2, -90.0)
+    assert found["bad"]["failures"] == {"wrong": 8, "abstained": 1, "no_letter": 1}
+    assert found["best"]["interval"][0] < 80 < found["best"]["interval"][1]  # type: ignore[index]
+    assert (document["metric"], document["n_items"], document["notes"]) == ("idk_score", 10, [])
+    report = call("grade", "mcq_idk", "--predictions", good, "--json").table()
+    assert (found["best"]["report"], found["best"]["source"]) == (report, good)
+    (line,) = (
+        line for line in call("grade", "mcq_idk", "--predictions", good).out.splitlines() if "CI (new items)" in line
+    )
+    ends = [float(end) for end in line.split()[-2].split("–")]
+    assert ends == pytest.approx(found["best"]["interval"], abs=2.5)  # drawn with another number of models beside it
 
 
-@real
-def test_as_published_the_scores_are_written_beside_the_predictions_and_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    example, given = DATA / "rome" / "example", tmp_path / "predictions.json"
-    given.write_bytes((example / "predictions.json").read_bytes())
-    files = ["--items", str(example / "annotation.json"), "--predictions", str(given)]
-    code, out, _ = run(capsys, "rome", *files, "--protocol", "original")
+def test_models_are_ranked_on_the_items_they_share_and_it_is_said_in_eighty_columns() -> None:
+    one, other = lines("one.jsonl", replies("AAAA")), lines("another-quite-long-name.jsonl", replies("BBAA", start=2))
+    document = board("mcq_idk", "--predictions", one, "--predictions", other)
+    assert (document["n_items"], len(document["notes"])) == (2, 2)  # type: ignore[arg-type]
+    found = models(document)["another-quite-long-name"]
+    assert (found["score"], found["report"]["n"]) == (-100.0, 4)  # type: ignore[index]
+    shown = call("grade", "mcq_idk", "--predictions", one, "--predictions", other).out.splitlines()
+    assert max(len(line) for line in shown if "ranked on" not in line) <= 80
+    apart = lines("apart.jsonl", replies("AA", start=50))
+    assert "no item is in the predictions of all models" in refused(
+        "mcq_idk", "--predictions", one, "--predictions", apart
+    )
+
+
+@pytest.mark.parametrize("change", [{"gold": "B"}, {"prompt_sha1": "two"}, {"n_options": 3}])
+def test_items_that_only_share_their_ids_are_not_ranked_together(change: Row) -> None:
+    extra: Row = {"prompt_sha1": "one"} if "prompt_sha1" in change else {}
+    one = lines("one.jsonl", [row | extra for row in replies("AA")])
+    other = lines("other.jsonl", [row | change for row in replies("AA")])
+    assert "item 'q0' is not the same in one.jsonl and other.jsonl" in refused(
+        "mcq_idk", "--predictions", one, "--predictions", other
+    )
+
+
+def test_a_board_needs_one_prediction_an_item_and_one_file_may_have_more() -> None:
+    twice, other = lines("twice.jsonl", replies("A") * 2), lines("a=b.jsonl", replies("A"))  # a path with a sign is one
+    assert call("grade", "mcq_idk", "--predictions", twice, "--json").table()["n"] == 2
+    assert call("grade", "mcq_idk", "--predictions", other, "--json").table()["n"] == 1
+    assert "item 'q0' is there twice" in refused("mcq_idk", "--predictions", twice, "--predictions", other)
+
+
+def test_a_folder_and_a_pattern_are_a_model_a_file_and_names_are_made_unique() -> None:
+    for folder in ("x", "y"):
+        Path(folder).mkdir()
+        lines(f"{folder}/same.jsonl", replies("AB"))
+    Path("x/b.json").write_text(json.dumps(replies("BB")), encoding="utf-8")
+    Path("x/notes.txt").write_text("not predictions", encoding="utf-8")
+    for given, names in (
+        (["x"], ["b", "same"]),
+        (["x/*.js*"], ["b", "same"]),
+        (["x/same.jsonl", "y/same.jsonl"], ["x/same", "y/same"]),
+        (["x/same.jsonl", "x/same.jsonl"], ["x/same", "x/same (2)"]),
+    ):
+        words = [word for source in given for word in ("--predictions", source)]
+        assert list(models(board("mcq_idk", *words))) == names
+
+
+def test_a_name_from_outside_can_neither_act_nor_break_a_table_and_text_without_an_encoding_ends_well() -> None:
+    both = ["--predictions", lines(f"{EVIL}.jsonl", replies("AB")), "--predictions", lines("p.jsonl", replies("BB"))]
+    end = call("grade", "mcq_idk", *both, "--chart", "c.svg")
+    assert (end.code, "\x1b" in end.out, "<b>[red]|x" in end.out) == (0, False, True)
+    ElementTree.parse("c.svg")
+    table = call("grade", "mcq_idk", *both, "--table", "-").out.splitlines()
+    assert [line.replace("\\|", "").count("|") for line in table] == [6] * 4
+    assert not any("<b>" in line or "\x1b" in line for line in table)
+    path = lines("r.jsonl", [row | {"task": "\ud800"} for row in answers("A")])
+    name = os.fsdecode(b"\xff")
+    assert len(models(board("rome", "--predictions", f"{name}={path}", "--predictions", f"b={path}"))) == 2
+
+
+def test_everything_is_written_where_everything_can_be_made() -> None:
+    given = ("mcq_idk", "--predictions", lines("p.jsonl", replies("AAB")))
+    assert call("grade", *given, "--chart", "c.svg").code == call("grade", *given, "--chart", "c.PNG").code == 0
+    assert ElementTree.parse("c.svg").getroot().tag == f"{SVG}svg"
+    assert Path("c.PNG").read_bytes().startswith(b"\x89PNG\r\n")
+    end = call("grade", "rome", "--predictions", lines("r.jsonl", answers("AB")), "--updated", "u", "--json")
+    assert (end.code, end.table()["final_score"][1], Path("u").stat().st_size > 0) == (0, 2, True)  # type: ignore[index]
+
+
+def test_named_ensembles_vote_with_the_models_they_name() -> None:
+    given = []
+    for name, letters in {"a": "BBA", "b": "BAA", "c": "ABB"}.items():
+        given += ["--predictions", lines(f"{name}.jsonl", replies(letters))]
+    named = ("--ensemble", "cheap=a,b", "--ensemble", "all three = a, b, c", "--protocol", "original")
+    rows: list[Row] = board("mcq_idk", *given, *named)["ensembles"]  # type: ignore[assignment]
+    assert [row["name"] for row in rows] == ["cheap", "all three"]
+    assert [round(row["metrics"]["trad_score"]["mean"], 3) for row in rows] == [0.333, 0.333]  # type: ignore[index]
+
+
+def test_items_without_a_prediction_are_named_and_bundled_items_are_those_of_their_file() -> None:
+    path = lines("p.jsonl", [{"item_id": "demo-001", "response": "Answer: A"}])
+    end = call("grade", "mcq_idk", "--predictions", path, "--items", "bundled", "--json")
+    assert end.code == 0
+    assert "items have no prediction (demo-002, " in end.err
+    for task, row in (
+        ("zebralogic", {"id": "lb-zebra-2x2-1", "output": "{}"}),
+        ("rome", {"question_id": "lb-rt-001", "answer": "A"}),
+    ):
+        assert call("grade", task, "--predictions", lines(f"{task}.jsonl", [row]), "--items", "bundled").code == 0
+
+
+def test_of_several_outputs_of_a_puzzle_the_named_mode_makes_one_answer_and_without_it_the_best_counts() -> None:
+    def reply(first: str, second: str, reasoning: str) -> str:
+        grid = {"House 1": {"Name": first}, "House 2": {"Name": second}}
+        return json.dumps({"reasoning": reasoning, "solution": grid})
+
+    outputs = [reply("Bob", "Ann", "no"), reply("Ann", "Bob", "yes"), reply("Bob", "Ann", "a long story")]
+    path = lines("p.jsonl", [{"id": "a", "solution": SOLUTION, "output": outputs}])
+    given = ["zebralogic", "--predictions", path, "--protocol", "zeroeval"]
+    for mode, score in (("best_of_n", 1.0), ("majority_of_n", 0.0)):
+        report = call("grade", *given, "--samples", mode, "--json").table()
+        assert (report["score"], report["samples"]) == (score, mode)
+        document = board(*given, "--samples", mode, "--predictions", f"again={path}")
+        assert (document["samples"], {row["score"] for row in models(document).values()}) == (mode, {100 * score})
+    report = call("grade", *given, "--json").table()
+    assert (report["score"], "samples" in report) == (1.0, False)
+
+
+def test_a_file_is_graded_line_by_line_and_its_texts_are_not_kept() -> None:
+    text, form = "Let me think about it. " * 80, form_of("mcq_idk", "corrected", GradingOptions())
+
+    def peak(count: int) -> int:
+        rows: list[Row] = [{"item_id": f"q{i}", "gold": "A", "response": f"{text}Answer: B"} for i in range(count)]
+        path = Path(lines(f"{count}.jsonl", rows))
+        del rows
+        model = ModelPredictions("m", str(path), form, partial(form.read, path, Settings.from_process()))
+        tracemalloc.start()
+        assert grade(model, None, with_rows=False).n_rows == count
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    peak(10)  # what is imported and compiled once
+    few = peak(600)
+    # what threads of earlier tests put into memory meanwhile counts as well
+    assert any(peak(1_800) < few + 1_000_000 for _ in range(3))  # the files are 2 kB a line
+
+
+# ---- published values ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.shared_data
+def test_rome_reproduces_its_files_byte_for_byte_beside_the_predictions() -> None:
+    example = SHARED_DATA / "rome" / "example"
+    Path("predictions.json").write_bytes((example / "predictions.json").read_bytes())
+    files = ("rome", "--items", example / "annotation.json", "--predictions", "predictions.json")
     published = (example / "scores.json").read_bytes()
-    assert (code, (tmp_path / "scores.json").read_bytes(), out.encode()) == (0, published, published + b"\n")
-    (tmp_path / "scores.json").unlink()
-    for more in ([], ["--protocol", "original", "--json"]):
-        assert run(capsys, "rome", *files, *more)[0] == 0
-        assert not (tmp_path / "scores.json").exists()
+    end = call("grade", *files, "--protocol", "original", "--updated", "updated.json")
+    assert (end.code, Path("scores.json").read_bytes(), end.out.encode()) == (0, published, published + b"\n")
+    assert Path("updated.json").read_bytes() == (example / "updated_predictions.json").read_bytes()
+    Path("scores.json").unlink()
+    for more in ((), ("--protocol", "original", "--json")):
+        assert call("grade", *files, *more).code == 0
+        assert not Path("scores.json").exists()

@@ -1,186 +1,242 @@
-"""leaderboard, cost, site, score, status on finished runs: every format, several sources, nothing wider than 80."""
+"""Commands that look at finished runs: the run by any name, every format, the whole bill, a status watched."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import os
 import shutil
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import cast
 
 import pytest
+import typer
+from typer.core import TyperGroup
 
+from layton_batch import __version__
+from layton_batch.cli import status_command
+from layton_batch.cli.app import GROUPS, app
+from layton_batch.clock import SystemClock
 from layton_batch.reports import table
-from tests.support.cli_harness import call, desk
-from tests.support.lab import BUNDLED, MODELS, manifest_text
+from tests.cli.conftest import GOLD, Finished
+from tests.support.cli_harness import call, desk, refused
+from tests.support.lab import MODELS, manifest_text, quiz_text
 from tests.support.tiers import tiered
 
 Document = dict[str, object]
-PLAYED = ("openai", "together", "doubleword")
-"""The providers of the first run; two of their models have long names."""
-GOLD = str(BUNDLED / "gold_llm.jsonl")
+PAIR = (MODELS["openai"], MODELS["together"])
 BOARD_COLUMNS = {"rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper",
                  "half_width", "method", "metric", "n_items", "n_unparsed", "n_missing"}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Finished:
-    """Two finished runs, ``lab`` and ``other``, and what the sandbox billed for both."""
-
-    folder: Path
-    billed: Decimal
+# ---- the commands ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    folder = tmp_path_factory.mktemp("finished")
-    gold = f'[gold]\nsource = "{GOLD}"'
-    with pytest.MonkeyPatch.context() as patch, desk(folder, patch) as bench:
-        assert call("run", bench.write(manifest_text(PLAYED, limit=2, top=gold))).code == 0
-        other = manifest_text(("groq",), limit=2, top=gold)
-        other = other.replace('name = "lab"', 'name = "other"').replace(
-            f'name = "{MODELS["groq"]}"', 'name = "its-twin"'
-        )
-        assert call("run", bench.write(other, "other.toml")).code == 0
-        return Finished(folder, bench.server_total())
+def test_few_commands_with_few_options_are_listed_by_group_and_each_has_a_short_help() -> None:
+    commands = typer.main.get_group(app).commands
+    names = [name for group in GROUPS.values() for name in group]
+    assert sorted(names) == sorted(commands)
+    listed = call("--help").out.partition("Start:")[2]
+    assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "] == names
+    assert "..." not in listed
+    groups = [command for command in commands.values() if isinstance(command, TyperGroup)]
+    leaves = [*commands.values(), *(inner for group in groups for inner in group.commands.values())]
+    options = [parameter for command in leaves for parameter in command.params if parameter.opts[0].startswith("--")]
+    assert (len(commands), len(options) <= 120) == (22, True)
+    for command in commands:
+        assert call(command, "-h").out == call(command, "--help").out != ""
+    assert call("--version").out.split() == ["layton-batch", __version__]
 
 
-@pytest.fixture
-def here(finished: Finished, offline: Path) -> Path:
-    """A copy of the finished runs, where no provider can be reached."""
-    shutil.copytree(finished.folder / "runs", offline / "runs")
-    return offline
+LOOKING = (
+    "status RUN --json", "status RUN --log --json", "cost RUN --format json", "leaderboard RUN --format json",
+    f"compare RUN {PAIR[0]} {PAIR[1]} --format json", "judges RUN --json", "label plan RUN --labels 2 --json",
+    "verify RUN --json", "export RUN --to ppi --out ppi.jsonl", "site RUN --out pages", "retry RUN",
+    "cancel RUN --json", "plan RUN --offline --json", "run RUN --offline --json",
+)  # fmt: skip
+QUICK = tuple(command for command in LOOKING if command.split()[0] not in {"label", "verify", "site", "judges"})
 
 
-@pytest.mark.parametrize(
-    ("sources", "method"),
-    tiered(
-        (("lab",), (GOLD,), ("lab", "other")),
-        ("paper", "hierarchical"),
-        ci=((("lab", "other"), "hierarchical"), ((GOLD,), "paper")),
-    ),
-)
-def test_a_leaderboard_says_the_same_in_every_format(here: Path, sources: tuple[str, ...], method: str) -> None:
-    asked = ("leaderboard", *sources, *(("--method", "paper") if method == "paper" else ()))
-    rows = cast("list[Document]", call(*asked, "--format", "json").json)
+@pytest.mark.parametrize("command", tiered(LOOKING, ci=QUICK))
+def test_name_folder_manifest_and_nothing_mean_the_same_run(
+    finished: Finished, here: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    for name in ("other", "quiz"):
+        shutil.rmtree(here / "runs" / name)
+    for name in ("lab.toml", "gold.jsonl"):
+        shutil.copy(finished.folder / name, here)
+    for name in list(os.environ):
+        if name.endswith("_BASE_URL") and command.split()[0] in {"retry", "cancel"}:  # which call no provider
+            monkeypatch.delenv(name)
+    endings = [call(*command.replace("RUN", run).split()) for run in ("lab", "runs/lab", "lab.toml", "")]
+    by_name, *others = [(ending.code, ending.out) for ending in endings]
+    assert by_name[0] == 0, endings[0].err
+    if command == "status RUN --json":
+        assert others.pop() == (0, json.dumps([endings[0].json], indent=2) + "\n")  # of all runs, a list
+    assert others == [by_name] * len(others)
+
+
+def test_several_runs_are_named_where_one_is_meant_and_several_manifests_of_a_run(
+    finished: Finished, here: Path
+) -> None:
+    for command in ("status --log", "leaderboard", "cost", "retry", "run", "plan", f"compare {PAIR[0]} {PAIR[1]}"):
+        message = refused(*command.split())
+        assert "there are several runs under runs: name one of " in message
+        assert {"lab", "other", "quiz"} <= set(message.replace(",", " ").split())
+    copy = finished.folder / "copy.toml"
+    shutil.copy(finished.folder / "lab.toml", copy)
+    try:
+        assert "(of that name there: copy.toml, lab.toml); name it" in refused("plan", "lab", "--offline")
+    finally:
+        copy.unlink()
+
+
+def test_a_made_up_run_with_open_batches_says_how_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        assert call("run", bench.write(quiz_text()), "--once").code == 75
+        for name in bench.lab.server.environment():
+            monkeypatch.delenv(name)
+        assert call("retry").code == 0
+        assert "`layton-batch run --sandbox` goes on with it" in refused("cancel")
+
+
+# ---- boards and bills ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("sources", [("lab", "other"), (str(GOLD), "--method", "paper")], ids=["runs", "paper"])
+def test_a_leaderboard_says_the_same_in_every_format(sources: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "WITHOUT_TERMINAL", 80)
+    asked = ("leaderboard", *sources)
+    rows: list[Document] = call(*asked, "--format", "json").json  # type: ignore[assignment]
     assert set(rows[0]) >= BOARD_COLUMNS
-    assert {row["method"] for row in rows} == {method}
+    assert {row["method"] for row in rows} == {"paper" if "paper" in sources else "hierarchical"}
     from_csv = list(csv.DictReader(io.StringIO(call(*asked, "--format", "csv").out)))
     assert [row["model"] for row in from_csv] == [row["model"] for row in rows]
-    markdown = call(*asked, "--format", "md").out
-    table = call(*asked)
-    notes = [line for line in table.err.splitlines() if not line.startswith("Made up: ")]  # a sandbox played the runs
-    assert (table.code, notes) == (0, [])
+    markdown, page, shown = call(*asked, "--format", "md").out, call(*asked, "--format", "html").out, call(*asked)
+    assert shown.code == 0
+    assert [line for line in shown.err.splitlines() if not line.startswith("Made up: ")] == []
+    assert max(map(len, shown.out.splitlines())) <= 80
     for row in rows:
-        assert str(row["model"]).replace("-", "\\-") in markdown or str(row["model"]) in markdown
-        assert str(row["model"]) in table.out
+        name = str(row["model"])
+        assert all(name in text for text in (markdown.replace("\\", ""), page, shown.out))  # no name is cut or broken
 
 
-@pytest.mark.parametrize(("option", "value"), [("--method", "papper"), ("--metric", "both"), ("--format", "yaml")])
-def test_a_leaderboard_asked_for_what_there_is_not_says_what_there_is(here: Path, option: str, value: str) -> None:
-    end = call("leaderboard", "lab", option, value)
-    assert (end.code, end.out) == (2, "")
-    assert value in end.err
+@pytest.mark.usefixtures("here")
+def test_the_bill_is_what_the_sandbox_billed_in_every_format_by_anything_and_of_any_night(finished: Finished) -> None:
+    def bill(*options: str) -> Document:
+        return call("cost", "lab", "other", "quiz", *options, "--format", "json").table()
 
+    def total(document: Document) -> Decimal:
+        return Decimal(str(document["total"]["cost_usd"]))  # type: ignore[index]
 
-def test_one_model_from_two_sources_is_refused_rather_than_counted_twice(here: Path) -> None:
-    end = call("leaderboard", "lab", GOLD)
-    assert (end.code, end.out) == (2, "")
-    assert "twice" in end.err
-
-
-def test_the_bill_is_what_the_sandbox_billed_in_every_format(finished: Finished, here: Path) -> None:
-    document = call("cost", "lab", "other", "--format", "json").table()
-    total = cast("Document", document["total"])
-    assert Decimal(str(total["cost_usd"] if "cost_usd" in total else total["batched_usd"])) == finished.billed
-    assert call("cost", "lab", "other", "--format", "json").json == document
-    rows = list(csv.DictReader(io.StringIO(call("cost", "lab", "other", "--format", "csv").out)))
-    assert len(rows) >= len(cast("list[Document]", document["rows"]))
+    assert total(bill()) == finished.billed
+    for by in ("run", "provider,model", "stage", "day,model", "week", "month"):
+        document, names = bill("--by", by), by.split(",")
+        groups: list[Document] = document["rows"]  # type: ignore[assignment]
+        assert (document["by"], total(document)) == (names, finished.billed)
+        assert sum(Decimal(str(row["cost_usd"])) for row in groups) == finished.billed
+        assert len({tuple(str(row[name]) for name in names) for row in groups}) == len(groups) > 0
+        written = call("cost", "lab", "other", "quiz", "--by", by, "--format", "csv").out
+        rows = list(csv.DictReader(io.StringIO(written)))
+        assert [[row[name] for name in names] for row in rows[:-1]] == [[row[name] for name in names] for row in groups]
+        assert rows[-1][names[0]] == "total"
+    (day,) = {str(row["day"]) for row in bill("--by", "day")["rows"]}  # type: ignore[attr-defined]
+    assert total(bill("--since", day, "--until", day)) == finished.billed
+    assert total(bill("--until", "2026-01-01")) == total(bill("--since", "2999-01-01")) == 0
     assert "|" in call("cost", "lab", "--format", "md").out
-    assert call("cost", "lab", "--format", "xml").code == 2
-    assert call("cost").code == 2
+    assert max(map(len, call("cost", "lab", "other").out.splitlines())) <= 120
+    for wrong in (("--format", "xml"), ("--since", "soon")):
+        refused("cost", "lab", *wrong)
 
 
 def test_a_site_is_written_where_it_is_told_one_folder_a_run(here: Path) -> None:
-    assert call("site", "lab", "other", "--out", "both").code == 0
+    assert call("site", "quiz", "other", "--out", "both").code == 0
     assert len(list((here / "both").glob("*/index.html"))) == 2
     (here / "file").write_text("")
-    end = call("site", "lab", "--out", "file")
-    assert end.code == 2
-    assert "file" in end.err
-
-
-@pytest.mark.parametrize(
-    "command",
-    [("status", "lab"), ("cost", "lab", "other"), ("leaderboard", "lab"), ("leaderboard", "lab", "--method", "paper")],
-    ids=" ".join,
-)
-def test_no_table_is_wider_than_eighty_columns(
-    here: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
-) -> None:
-    monkeypatch.setattr(table, "WITHOUT_TERMINAL", 80)
-    end = call(*command)
-    assert end.code == 0
-    assert max(len(line) for line in end.out.splitlines()) <= 80
-    for model in (MODELS[provider] for provider in PLAYED):
-        if command[0] != "status":
-            assert model in end.out  # no name is cut or broken
+    assert "file" in refused("site", "quiz", "--out", "file")
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("by", ["run", "provider,model", "stage", "day,model", "week", "month"])
-def test_costs_added_up_by_anything_are_the_whole_bill(finished: Finished, by: str) -> None:
-    names, command = by.split(","), ("cost", "lab", "other", "--by", by)
-    document = call(*command, "--format", "json").table()
-    groups = cast("list[Document]", document["rows"])
-    assert sum(Decimal(str(row["cost_usd"])) for row in groups) == finished.billed
-    assert Decimal(str(cast("Document", document["total"])["cost_usd"])) == finished.billed
-    assert document["by"] == names
-    assert len({tuple(str(row[name]) for name in names) for row in groups}) == len(groups) > 0
-    rows = list(csv.DictReader(io.StringIO(call(*command, "--format", "csv").out)))
-    assert [[row[name] for name in names] for row in rows[:-1]] == [[row[name] for name in names] for row in groups]
-    assert rows[-1][names[0]] == "total"
-    assert call(*command).out
-
-
-@pytest.mark.usefixtures("here")
-def test_the_cost_of_a_night_is_that_of_the_batches_that_ended_then(finished: Finished) -> None:
-    def total(*options: str) -> Decimal:
-        document = call("cost", "lab", "other", "--format", "json", *options).table()
-        return Decimal(str(cast("Document", document["total"])["cost_usd"]))
-
-    (day,) = cast("list[Document]", call("cost", "lab", "--by", "day", "--format", "json").table()["rows"])
-    assert total("--since", str(day["day"]), "--until", str(day["day"])) == finished.billed
-    assert total("--until", "2026-01-01") == total("--since", "2999-01-01") == 0
-    assert call("cost", "lab", "--since", "soon").code == 2
-
-
-@pytest.mark.usefixtures("here")
-def test_json_on_stdout_is_one_document_and_nothing_else() -> None:
-    forms = ("status --json", "status lab --log --json", "judges lab --json", "cost lab --format json")
-    for command in (*forms, "leaderboard lab --format json"):
+def test_json_on_stdout_is_one_document_and_events_are_followed_to_the_end_as_lines() -> None:
+    for command in ("status --json", "status lab --log --json", "judges lab --json", "cost lab --format json"):
         end = call(*command.split())
-        assert json.loads(end.out) is not None
+        assert end.json is not None
         assert [line for line in end.err.splitlines() if not line.startswith("Made up: ")] == []
+    whole = call("status", "lab", "--log", "--json").json
+    followed = call("status", "lab", "--log", "--watch", "--json")
+    assert [json.loads(line) for line in followed.out.splitlines()] == whole
+    assert call("status", "lab", "--log", "--watch").out == call("status", "lab", "--log").out
 
 
 def test_raw_results_that_are_gone_after_the_end_are_named(here: Path) -> None:
     assert call("status", "other", "--json").table()["batches_without_raw_results"] == []
-    assert "raw results" not in call("status", "other").out
     for path in (here / "runs" / "batches" / "other").glob("predict-*/*.jsonl.zst"):
         path.unlink()
-    (gone,) = cast("list[str]", call("status", "other", "--json").table()["batches_without_raw_results"])
-    assert (here / "runs" / "batches" / "other" / gone / "answers").is_dir()
+    (gone,) = call("status", "other", "--json").table()["batches_without_raw_results"]  # type: ignore[misc]
     words = " ".join(call("status", "other").out.split())
     assert f"The raw results of 1 batch are gone, such as {gone}" in words.replace("- ", "-")
 
 
-@pytest.mark.usefixtures("here")
-def test_events_can_be_followed_to_the_end_as_json_lines() -> None:
-    whole = cast("list[Document]", call("status", "lab", "--log", "--json").json)
-    followed = call("status", "lab", "--log", "--watch", "--json")
-    assert [json.loads(line) for line in followed.out.splitlines()] == whole
-    assert call("status", "lab", "--log", "--watch").out == call("status", "lab", "--log").out
+# ---- status --watch --------------------------------------------------------------------------------------------------
+
+
+class _Terminal:
+    """A screen that keeps what is drawn."""
+
+    width = 80
+
+    def __init__(self) -> None:
+        self.drawn: list[object] = []
+        self.console = self
+
+    def __enter__(self) -> _Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, screen: object) -> None:
+        self.drawn.append(screen)
+
+
+def test_watching_prints_a_line_for_each_change_and_ends_with_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        path = bench.write(manifest_text())
+        assert call("run", path, "--once").code == 75
+        pauses: list[float] = []
+
+        def meanwhile(_clock: SystemClock, seconds: float) -> None:
+            pauses.append(seconds)
+            bench.lab.clock.sleep(30)
+            call("run", path, "--once")
+
+        monkeypatch.setattr(SystemClock, "sleep", meanwhile)
+        watched = call("status", "lab", "--watch")
+        assert (watched.code, set(pauses)) == (0, {status_command.WATCH_SECONDS})
+        waiting = [line for line in watched.out.splitlines() if " requests answered; " in line]
+        assert 1 <= len(waiting) <= len(pauses)
+        assert "openai: 4 at the provider" in waiting[0]
+        assert call("status", "lab", "--watch", "--json").table()["state"] == "done"
+
+
+def test_watching_draws_a_terminal_again_and_ends_with_130_at_ctrl_c(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal, watched = _Terminal(), ("lab", here / "runs", SystemClock())
+    monkeypatch.setattr(status_command, "live_screen", lambda **_: terminal)
+    monkeypatch.setattr(status_command.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(status_command, "_is_open", lambda _: len(terminal.drawn) < 3)
+    monkeypatch.setattr(SystemClock, "sleep", lambda *_: None)
+    assert status_command.watch_status(*watched, as_json=False) == 0
+    assert len(terminal.drawn) == 3
+
+    def stop(_clock: SystemClock, _seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SystemClock, "sleep", stop)
+    terminal.drawn.clear()
+    assert status_command.watch_status(*watched, as_json=False) == status_command.WATCH_INTERRUPTED == 130

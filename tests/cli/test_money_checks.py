@@ -1,45 +1,30 @@
-"""Checks where a wrong guess costs money: keys, budgets, ids, references, settings that buy again."""
+"""Checks where a wrong guess costs money: keys, models, references, ids, settings that buy again."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from layton_batch.manifest.asked import load_items
+from layton_batch.clock import SystemClock
+from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest
-from layton_batch.manifest.money_checks import first_is_never_right
+from layton_batch.runs.open import open_run
+from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
-from layton_batch.tasks import load_task
-from layton_batch.tasks.mcq_idk.task import McqIdkTask
-from layton_batch.tasks.protocol import TaskOptions
 from tests.support.cli_harness import call, desk, plan_notes, refused, write
 from tests.support.lab import manifest_text, quiz_text
+from tests.support.manual_clock import ManualClock
+from tests.support.paths import ROOT
 
-GOOD = manifest_text(("openai",))
-
-
-QUESTIONS = (("What is 2 + 2?", "4"), ("Colour of snow?", "white"), ("Gas in air?", "nitrogen"))
-
-
-def quiz(rows: Sequence[Sequence[str]], *columns: str) -> str:
-    """A table of questions."""
-    return "".join(f"{','.join(row)}\n" for row in (columns or ("question", "answer"), *rows))
-
-
-MANIFEST = (
-    'name = "a"\ntask = "qa"\n[items]\nsource = "quiz.csv"\n'
-    '[[models]]\nname = "g"\nprovider = "openai"\nmodel = "larch-2-mini"\n'
-)
-
-
-CHOICES = (
-    '{"id": "1", "question": "Which city?", "options": ["Rome", "Paris", "Bonn", "Oslo"], "answer": "Paris"}\n'
-    '{"id": "2", "question": "2 + 2?", "options": ["1", "2", "3", "4"], "answer": "4"}\n'
-)
+QUIZ = "question,answer\nWhat is 2 + 2?,4\nColour of snow?,white\n"
+GIVEN = 'name = "a"\ntask = "qa"\n[items]\nsource = "quiz.csv"\n'
+MANIFEST = GIVEN + '[[models]]\nname = "g"\nprovider = "openai"\nmodel = "larch-2-mini"\n'
 
 
 # ---- keys ------------------------------------------------------------------------------------------------------------
@@ -48,228 +33,154 @@ CHOICES = (
 def test_a_key_of_another_provider_is_refused_before_it_is_sent(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-ant-api03-good")
-    words = "the value begins as a key of anthropic"
     manifest = write(offline, quiz_text())
-    for command in (("run", manifest), ("check", manifest, "--offline", "--json")):
+    for command in (("run", manifest), ("check", manifest, "--offline", "--json"), ("plan", manifest, "--offline")):
         ending = call(*command)
-        assert ending.code == 2
-        assert f"OPENAI_API_KEY in the environment: {words}" in ending.out + ending.err
-        assert "good" not in ending.out + ending.err
-    planned = call("plan", manifest, "--offline", "--json")
-    assert planned.code == 2  # as `run`
-    assert any(f"OPENAI_API_KEY in the environment: {words}" in line for line in json.loads(planned.out)["refused"])
+        shown = " ".join((ending.out + ending.err).split())
+        assert (ending.code, "good" in shown) == (2, False)
+        assert "OPENAI_API_KEY in the environment: the value begins as a key of anthropic" in shown
 
 
 def test_a_key_of_openai_does_not_go_to_anthropic(offline: Path) -> None:
     settings = Settings.from_environment({"ANTHROPIC_API_KEY": "sk-proj-x"}, offline)
     assert "begins as a key of openai, and it would go to anthropic" in str(settings.key_trouble("anthropic"))
+    for key in ("sk-or-v1-x", "xxx"):  # a key of any form may go to an address of one's own
+        environment = {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": "https://gateway.example/v1"}
+        assert Settings.from_environment(environment, offline).access("openai").api_key == key
 
 
-@pytest.mark.parametrize("key", ["sk-or-v1-x", "xxx"])
-def test_a_key_of_any_form_may_go_to_an_address_of_ones_own(offline: Path, key: str) -> None:
-    environment = {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": "https://gateway.example/v1"}
-    assert Settings.from_environment(environment, offline).access("openai").api_key == key
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+TODAY = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
+MEANWHILE = datetime(2026, 1, 15, 12, tzinfo=UTC).timestamp()
+GONE = quiz_text(limit=2, prices="").replace("larch-2-mini", "gpt-4-turbo")
+UNKNOWN = quiz_text(limit=2, prices="").replace("larch-2-mini", "no-such-model")
+NOT_KNOWN = "no-such-model is not known to openai, which was asked"
 
 
-# ---- budgets ---------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def own_addresses(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Providers at their own addresses, which nothing may call, on the day of the table."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a call to the network")
+
+    for name in ("OPENAI", "ANTHROPIC", "GOOGLE_GEMINI", "MISTRAL", "TOGETHER", "GROQ", "DOUBLEWORD", "XAI"):
+        monkeypatch.delenv(f"{name}_BASE_URL", raising=False)
+    monkeypatch.setattr(SystemClock, "now", lambda _self: TODAY)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    return offline
 
 
-@pytest.mark.parametrize("options", [("--max-usd", "--yes"), ("--max-usd", "")])
-def test_an_amount_that_a_shell_took_away_is_refused(offline: Path, options: Sequence[str]) -> None:
-    assert "--max-usd" in refused("run", write(offline, GOOD), *options)
+def test_a_model_that_is_gone_is_refused_before_anything_is_made(own_addresses: Path) -> None:
+    manifest = write(own_addresses, GONE)
+    planned = call("plan", manifest, "--json", "--offline")
+    (reason,) = planned.table()["refused"]  # type: ignore[misc]  # a list of one
+    assert (planned.code, planned.table()["requests"]) == (2, 2)
+    assert "gpt-4-turbo was shut down on 2026-10-23: use gpt-5.6-sol" in reason
+    assert "gpt-4-turbo was shut down on 2026-10-23" in refused("run", manifest)
+    assert not (own_addresses / "runs").exists()
+    today = call("plan", ROOT / "manifests" / "layton-today.toml", "--json", "--offline")
+    assert (today.code, today.table()["refused"], today.table()["max_usd"] is None) == (0, [], False)
 
 
-def test_a_budget_below_one_batch_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with desk(tmp_path, monkeypatch) as there:
-        manifest = there.write(manifest_text(("openai", "groq"), top="[budget]\nmax_usd = 0.000001"))
-        ending = call("run", manifest)
-        assert ending.code == 3
-        text = " ".join((ending.out + ending.err).split())
-        assert text.count("$0.000001") == 1
-        held = call("status", "lab", "--json").table()
-        assert json.dumps(held["batches"]).count("held back: batch ") == 2
+def test_a_run_whose_model_ends_meanwhile_goes_on(own_addresses: Path) -> None:
+    manifest = load_manifest(write(own_addresses, GONE))
+    settings = Settings.from_environment({"OPENAI_API_KEY": "no-key"}, own_addresses)
+    for seconds in (MEANWHILE, TODAY):
+        with open_run(manifest, own_addresses / "runs", settings, clock=ManualClock(seconds)) as run:
+            assert run.store.row() is not None
+    with (
+        pytest.raises(ManifestError, match="gpt-4-turbo was shut down"),
+        open_run(manifest, own_addresses / "other", settings, clock=ManualClock(TODAY)),
+    ):
+        pass
 
 
-def test_no_known_price_under_a_budget_ends_with_3(folder: Path) -> None:
-    text = MANIFEST.replace("larch-2-mini", "no-such-model") + "[budget]\nmax_usd = 5\n"
-    ending = call("plan", write(folder, text), "--offline")
-    assert (ending.code, "openai no-such-model" in ending.err) == (3, True)
+@pytest.fixture
+def own_sandbox(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
+    """A sandbox whose addresses pass for the providers' own."""
+    with Sandbox() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(Settings, "is_elsewhere", lambda _self, _provider: False)
+        yield server
 
 
-def test_a_price_of_one_token_is_not_taken_for_that_of_a_million(offline: Path) -> None:
-    price = '[[prices]]\nprovider = "openai"\nmodel = "larch-2-mini"\ninput = 0.00000125\noutput = 10\n'
-    write(offline, "question,answer\na?,b\n", "quiz.csv")
-    told = refused("plan", write(offline, MANIFEST + price))
-    assert "prices[0].input: " in told
-    assert "0.00000125" in told
+def test_run_refuses_a_model_that_its_provider_does_not_have_before_anything_is_made_or_paid(
+    own_sandbox: Sandbox, offline: Path
+) -> None:
+    manifest = write(offline, UNKNOWN)
+    for number, command in enumerate(("run", "plan", "check"), 1):
+        end = call(command, manifest)
+        assert (end.code, NOT_KNOWN in " ".join((end.out + end.err).split())) == (2, True)
+        assert own_sandbox.request_counts()["openai"]["models"] == number
+    assert not (offline / "runs").exists()
+    for command in (("plan", manifest, "--offline"), ("check", manifest, "--offline")):
+        assert call(*command).code == 0
+    assert call("run", manifest, "--once", "--offline", "--yes").code == 75
+    assert call("run", manifest, "--once", "--yes").code in (0, 75)  # a run that goes on does not ask
+    assert own_sandbox.request_counts()["openai"]["models"] == 3
 
 
-# ---- references and ids ----------------------------------------------------------------------------------------------
+# ---- items -----------------------------------------------------------------------------------------------------------
 
 
-def test_items_without_a_reference_are_named_before_anything_is_sent(offline: Path) -> None:
-    write(offline, quiz([("a?", "1"), ("b?", ""), ("c?", ""), ("d?", "4")]), "quiz.csv")
-    manifest = write(offline, MANIFEST)
-    words = "2 of 4 items without a reference ('2', '3')"
-    assert words in plan_notes(manifest)
-    assert words in call("run", manifest, "--max-usd", "0", "--offline").err
-    checked = call("check", "quiz.csv", "--json").table()["findings"]
-    assert [(row["line"], row["kind"]) for row in checked] == [(3, "no reference"), (4, "no reference")]
-
-
-def test_questions_that_are_there_twice_are_named_before_anything_is_sent(offline: Path) -> None:
-    write(
-        offline,
-        quiz([("7", "Who  wrote it?", "me"), ("8", "who wrote it?", "me")], "id", "question", "answer"),
-        "quiz.csv",
-    )
-    assert "item '8' asks the same as '7': " in plan_notes(write(offline, MANIFEST))
-
-
-@pytest.mark.parametrize(("rows", "first", "is_told"), [(3, 1, True), (2, 1, False), (12, 0, False)])
-def test_answers_that_may_be_counted_from_1_are_told(offline: Path, rows: int, first: int, is_told: bool) -> None:
-    lines = [
-        json.dumps({"question": f"Number {n}?", "options": ["w", "x", "y", "z"], "answer": first + n % 3})
-        for n in range(rows)
-    ]
-    write(offline, "\n".join(lines), "mcq.jsonl")
-    task = load_task("mcq_idk", TaskOptions("llm"))
-    assert first_is_never_right(task.items([json.loads(line) for line in lines])) is is_told
-    findings = call("check", "mcq.jsonl", "--json").table()["findings"]
-    assert isinstance(findings, list)
-    assert any(row["kind"] == "options" for row in findings) is is_told
+def choices(first: int, count: int) -> str:
+    """Write questions whose right options are ``first`` and the two after it."""
+    rows = ({"question": f"Number {n}?", "options": list("wxyz"), "answer": first + n % 3} for n in range(count))
+    return "\n".join(json.dumps(row) for row in rows)
 
 
 @pytest.mark.parametrize(
     ("text", "findings"),
     [
-        (
-            "id,question,answer\n3,a?,1\n4,b?,2\n,c?,3\n,d?,4\n",
-            [(4, "same id", "line 2 has this id too; ids must"), (5, "same id", "line 3 has this id too; ids must")],
-        ),
-        (
-            "ID,question,answer\n1,a?,1\n2,b?,2\n,c?,3\n,d?,4\n",
-            [(4, "missing", "others have one"), (5, "missing", "others have one")],
-        ),
-        (
-            "item_id,question,A,B,answer\n1,a?,x,y,A\n,b?,z,w,A\n",
-            [(3, "missing", "others have one")],
-        ),
+        ("question,answer\na?,1\nb?,\nc?,\nd?,4\n", [(3, "no reference"), (4, "no reference")]),
+        ("id,question,answer\n7,Who  wrote it?,me\n8,who wrote it?,me\n", [(3, "duplicate")]),
+        ("id,question,answer\n3,a?,1\n4,b?,2\n,c?,3\n,d?,4\n", [(4, "same id"), (5, "same id")]),
+        ("ID,question,answer\n1,a?,1\n2,b?,2\n,c?,3\n,d?,4\n", [(4, "missing"), (5, "missing")]),
+        ("item_id,question,A,B,answer\n1,a?,x,y,A\n,b?,z,w,A\n", [(3, "missing")]),
         ("id,question,answer\n,a?,1\n,b?,2\n", []),
         ("item_id,question,answer\n1,a?,1\n,b?,2\n", []),
+        (choices(1, 3), [(None, "options")]),  # may be counted from 1
+        (choices(1, 2), []),
+        (choices(0, 12), []),
     ],
 )
-def test_a_row_without_an_id_among_rows_with_one_is_named(
-    offline: Path, text: str, findings: list[tuple[int, str, str]]
+def test_items_that_would_be_paid_for_in_vain_are_named_by_check(
+    offline: Path, text: str, findings: list[tuple[int | None, str]]
 ) -> None:
-    write(offline, text, "q.csv")
-    found = call("check", "q.csv", "--json").table()["findings"]
-    assert isinstance(found, list)
-    assert [(row["line"], row["kind"]) for row in found] == [(line, kind) for line, kind, _ in findings]
-    for row, (_, _, words) in zip(found, findings, strict=True):
-        assert row["text"].startswith("the id is empty, so the row's number is its id: give every row an id; ")
-        assert words in row["text"]
+    path = write(offline, text, "items.jsonl" if text.startswith("{") else "items.csv")
+    found: list[dict[str, object]] = call("check", path, "--json").table()["findings"]  # type: ignore[assignment]
+    assert [row["kind"] for row in found] == [kind for _, kind in findings]
+    assert all(row["line"] == line for row, (line, _) in zip(found, findings, strict=True) if line)
+
+
+def test_a_plan_and_a_run_name_them_too_before_anything_is_sent(offline: Path) -> None:
+    write(offline, "id,question,answer\n1,a?,1\n2,b?,\n3,A?,1\n", "quiz.csv")
+    manifest = write(offline, MANIFEST)
+    notes = plan_notes(manifest)
+    assert ("1 of 3 items without a reference ('2')" in notes, "item '3' asks the same as '1': " in notes) == (
+        True,
+        True,
+    )
+    assert "1 of 3 items without a reference ('2')" in call("run", manifest, "--max-usd", "0", "--offline").err
 
 
 @pytest.mark.parametrize("column", ["options", "gold"])
 def test_an_import_of_letters_in_another_order_of_options_changes_nothing(offline: Path, column: str) -> None:
-    write(offline, CHOICES, "items.jsonl")
+    options = ["Rome", "Paris", "Bonn", "Oslo"]
+    write(offline, json.dumps({"id": "1", "question": "City?", "options": options, "answer": "Paris"}), "items.jsonl")
     manifest = write(offline, 'name = "m"\ntask = "mcq_idk"\n[items]\nsource = "items.jsonl"\n')
-    items = load_items(load_manifest(manifest), McqIdkTask(TaskOptions("llm")), Settings(Path()))
-    same = {name: items[0].payload[name] for name in ("options", "gold")}
-    other = {"options": ["Paris", "Bonn", "Oslo", "Rome"], "gold": "A"}
-    assert all(same[name] != other[name] for name in same)
-    for row, name in ((same, "same.jsonl"), (other, "other.jsonl")):
-        write(offline, json.dumps({"item_id": "1", "response": "Answer: A", column: row[column]}) + "\n", name)
-    assert call("import", manifest, "--model", "finch", "--predictions", "same.jsonl").code == 0
-    message = refused("import", manifest, "--model", "wren", "--predictions", "other.jsonl")
-    assert "other.jsonl, line 1: the model saw the options of item '1' in another order than the run" in message
-    assert '"wren"' not in call("status", "m", "--json").out
-
-
-# ---- made-up answers, other tasks, settings that buy again -----------------------------------------------------------
-
-
-def test_a_plan_refuses_made_up_answers(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_BASE_URL")
-    manifest = write(offline, GOOD)
-    run = offline / "runs" / "lab"
-    run.mkdir(parents=True)
-    (run / "run.json").write_text('{"manifest": {}, "made_up": ["openai"]}')
-    words = "the answers of run lab are made up"
-    assert words in refused("plan", manifest, "--offline")
-
-
-def test_a_manifest_of_another_task_or_split_says_what_becomes_of_its_run(offline: Path) -> None:
-    write(offline, "question,answer\na?,b\n", "quiz.csv")
-    manifest = write(offline, MANIFEST)
-    write(offline, "item_id,answer\n1,b\n", "answers.csv")
-    given = MANIFEST[: MANIFEST.index("[[models]]")]
-    write(offline, given, "manifest.toml")
-    assert call("import", manifest, "--model", "finch", "--predictions", "answers.csv").code == 0
-    write(offline, given + 'split = "test"\n')
-    assert (
-        "[items] split was 'llm', is 'test': the jobs of run a are planned again"
-        in call("plan", manifest, "--json").out
-    )
-    write(offline, 'name = "a"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\nsplit = "demo"\n')
-    words = (
-        "run a is of task qa so far: its board is replaced by one of mcq_idk. To keep both, give the manifest another"
-    )
-    assert words in call("plan", manifest, "--json").out
-
-
-def test_a_copied_project_of_the_same_name_is_told_what_it_replaces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with desk(tmp_path, monkeypatch) as there:
-        there.write("id,question,answer\n1,a?,b\n", "quiz.csv")
-        manifest = there.write(MANIFEST)
-        assert call("run", manifest, "--yes").code == 0
-        there.write("id,question,answer\n1,Who wrote it?,me\n", "quiz.csv")
-        words = "uses none of the answers, because its questions, models or their settings are others: it retires them"
-        message = call("run", manifest, "--yes").err
-        assert words in message
-        assert "To keep both, give the manifest another name." in message
-        assert words not in call("run", manifest, "--yes").err
-
-
-def test_a_setting_that_makes_paid_answers_useless_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with desk(tmp_path, monkeypatch) as there:
-        there.write(quiz(QUESTIONS), "quiz.csv")
-        other = '[[models]]\nname = "h"\nprovider = "openai"\nmodel = "larch-2-nano"\n'
-        assert call("run", there.write(MANIFEST + other), "--yes").code == 0
-        manifest = there.write(MANIFEST + "max_output_tokens = 900\n" + other)
-        words = "g: max_output_tokens changed, so 3 answers that you paid for before are asked and paid for again"
-        assert words in plan_notes(manifest)
-        assert words in call("run", manifest, "--yes").err
-        assert "paid for before" not in plan_notes(manifest)
-
-
-def test_a_judges_setting_and_several_samples_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with desk(tmp_path, monkeypatch) as there:
-        there.write(quiz(QUESTIONS[:2]), "quiz.csv")
-        judge = '[jury]\nseats = 1\n[[jury.judges]]\nname = "j"\nprovider = "groq"\nmodel = "alderworks/pebble-20b"\n'
-        assert call("run", there.write(f"{MANIFEST}samples = 2\n{judge}"), "--yes").code == 0
-        told = plan_notes(
-            there.write(f"{MANIFEST}samples = 2\nmax_output_tokens = 900\n{judge}max_output_tokens = 900\n")
-        )
-        assert told.count("g: max_output_tokens changed, so 4 answers that you paid for before") == 1
-        assert told.count("j: max_output_tokens changed, so 4 verdicts that you paid for before") == 1
-
-
-def test_a_done_run_says_how_an_answered_question_is_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with desk(tmp_path, monkeypatch) as there:
-        text = quiz_text(("openai",))
-        assert call("run", there.write(text), "--yes").code == 0
-        billed = there.server_total()
-        told = call("retry").err
-        assert "an answer is never bought again. To ask once more, set `samples = 2` under [[models]], or run a" in told
-        again = text.replace("name = ", 'name = "again" #', 1) + "\n[policy]\nreuse = false\n"
-        assert call("run", there.write(again), "--yes").code == 0
-        assert there.server_total() == 2 * billed
+    endings = []
+    for shown, gold in (([*options[n:], *options[:n]], letter) for n, letter in enumerate("BADC")):
+        row = {"item_id": "1", "response": "Answer: A", column: {"options": shown, "gold": gold}[column]}
+        write(offline, json.dumps(row), "p.jsonl")
+        endings.append(call("import", manifest, "--model", f"finch-{gold}", "--predictions", "p.jsonl"))
+    assert sorted(ending.code for ending in endings) in ([0, 2, 2, 2], [2, 2, 2, 2])  # one order is the run's own
+    wrong = next(ending for ending in endings if ending.code)
+    assert "p.jsonl, line 1: the model saw the options of item '1' in another order than the run" in wrong.err
+    assert call("status", "m", "--json").out.count('"finch-') == sum(not ending.code for ending in endings)
 
 
 def png(width: int, height: int, size: int = 60) -> str:
@@ -292,7 +203,76 @@ def test_pictures_that_a_provider_refuses_row_by_row_are_named_before_anything_i
     offline: Path, pictures: list[str], words: str | None
 ) -> None:
     write(offline, json.dumps({"id": "1", "question": "What is it?", "answer": "it", "images": pictures}), "quiz.jsonl")
-    manifest = write(offline, MANIFEST.replace("quiz.csv", "quiz.jsonl").replace("openai", "anthropic"))
-    told = plan_notes(manifest)
+    told = plan_notes(write(offline, MANIFEST.replace("quiz.csv", "quiz.jsonl").replace("openai", "anthropic")))
     assert ("anthropic refuses" in told) is (words is not None)
     assert words is None or words in told
+
+
+# ---- manifests that buy again ----------------------------------------------------------------------------------------
+
+
+def test_a_manifest_of_another_task_or_split_says_what_becomes_of_its_run(offline: Path) -> None:
+    write(offline, QUIZ, "quiz.csv")
+    write(offline, "item_id,answer\n1,4\n", "answers.csv")
+    manifest = write(offline, GIVEN)
+    assert call("import", manifest, "--model", "finch", "--predictions", "answers.csv").code == 0
+    split = "[items] split was 'llm', is 'test': the jobs of run a are planned again"
+    assert split in plan_notes(write(offline, GIVEN + 'split = "test"\n'))
+    other = 'name = "a"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\nsplit = "demo"\n'
+    assert "run a is of task qa so far: its board is replaced by one of mcq_idk" in plan_notes(write(offline, other))
+
+
+def test_edits_that_retire_paid_answers_or_ask_them_again_are_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = '[jury]\nseats = 1\n[[jury.judges]]\nname = "j"\nprovider = "groq"\nmodel = "alderworks/pebble-20b"\n'
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(QUIZ, "quiz.csv")
+        assert call("run", there.write(f"{MANIFEST}samples = 2\n{judge}"), "--yes").code == 0
+        limited = f"{MANIFEST}samples = 2\nmax_output_tokens = 900\n{judge}max_output_tokens = 900\n"
+        told = plan_notes(there.write(limited))
+        assert told.count("g: max_output_tokens changed, so 4 answers that you paid for before") == 1
+        assert told.count("j: max_output_tokens changed, so 4 verdicts that you paid for before") == 1
+        there.write("question,answer\nWho wrote it?,me\n", "quiz.csv")
+        words = "uses none of the answers, because its questions, models or their settings are others: it retires them"
+        endings = [call("run", tmp_path / "manifest.toml", "--yes") for _ in range(2)]
+        assert [(ending.code, words in ending.err) for ending in endings] == [(0, True), (0, False)]
+
+
+def test_an_answered_question_is_asked_again_only_where_reuse_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        text = quiz_text(("openai",))
+        assert call("run", there.write(text), "--yes").code == 0
+        billed = there.server_total()
+        assert "an answer is never bought again. To ask once more, set `samples = 2`" in call("retry").err
+        again = text.replace("name = ", 'name = "again" #', 1) + "\n[policy]\nreuse = false\n"
+        assert call("run", there.write(again), "--yes").code == 0
+        assert there.server_total() == 2 * billed
+
+
+@pytest.mark.parametrize(
+    ("top", "is_told"),
+    [
+        (
+            '[task_options]\nprotocol = "original"\n[prompts]\nparticipant_system = "p.txt"\njudge_system = "j.txt"\n',
+            True,
+        ),
+        ('[task_options]\nfence = false\n[prompts]\njudge_submission = "s.txt"\n', True),
+        ("", False),
+    ],
+)
+def test_plan_and_the_start_of_run_say_where_a_participants_text_is_not_fenced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, top: str, is_told: bool
+) -> None:
+    words = "a participant's text is not fenced in the judges' prompts"
+    with desk(tmp_path, monkeypatch) as there:
+        there.write("Solve it. Reply as JSON: justification, then answer.", "p.txt")
+        there.write("Judge it. Reply as JSON: is_answer_correct, is_justification_correct.", "j.txt")
+        there.write("Right: {answer} {solution} {justification}\nSaid: {submission}", "s.txt")
+        path = there.write(manifest_text(top=top, limit=1))
+        assert (words in plan_notes(path)) is is_told
+        begun, goes_on = call("run", path, "--once"), call("run", path, "--once")
+        assert (words in " ".join(begun.err.split())) is is_told
+        assert words not in " ".join(goes_on.err.split())

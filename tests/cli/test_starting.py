@@ -1,4 +1,4 @@
-"""Beginning without a manifest of one's own."""
+"""Beginning: a task, a file of one's own questions, or ``init``; rehearsed in a sandbox, never mixed with the real."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ import pytest
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.tasks import BUILT_IN
-from tests.support.cli_harness import call
+from tests.cli.conftest import KEYS
+from tests.support.cli_harness import call, refused, write
 from tests.support.lab import answerer
 from tests.support.tiers import tiered
 
 SOLD = "gpt-6.1-sol", "openai/gpt-oss-120b"
 """Models with a published price, without which a budget lets nothing be sent."""
+MODELS = ("--model", "openai:gpt-5.2", "--model", "anthropic:claude-opus-4-8")
+MADE_UP = "Made up: a sandbox played anthropic, gemini, mistral, openai. No model was asked, and nothing was paid."
 
 
 @pytest.fixture
 def sandboxed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     """A working folder whose environment leads to a sandbox that knows every task's bundled items."""
-    config = SandboxConfig(batch_seconds=0.05, answerer=answerer())
-    with Sandbox(config) as server:
+    with Sandbox(SandboxConfig(batch_seconds=0.05, answerer=answerer())) as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("LAYTON_BATCH_PACING", "0.02")
@@ -44,24 +46,14 @@ def test_a_task_and_models_run_without_a_manifest_and_leave_the_one_that_ran(san
     assert [model.name for model in manifest.models] == list(SOLD)
     assert (manifest.items.limit, manifest.budget.max_usd) == (3, 5)
     billed = sandboxed.ledger().total_usd
-    again = call("run", task, *models, "--limit", "3", "--max-usd", "5")
-    assert (again.code, sandboxed.ledger().total_usd) == (0, billed)
-    assert call("run", path).code == 0
-    assert sandboxed.ledger().total_usd == billed
-
-
-def test_a_manifest_that_was_written_and_edited_since_is_not_overwritten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "rome-larch.toml"
+    for again in ((task, *models, "--limit", "3", "--max-usd", "5"), (path,)):
+        assert (call("run", *again).code, sandboxed.ledger().total_usd) == (0, billed)
     path.write_text("# mine\n")
-    ended = call("run", "rome", "--model", "openai:larch")
-    assert (ended.code, path.read_text()) == (2, "# mine\n")
-    assert "rome-larch.toml" in ended.err
+    assert path.name in refused("run", task, *models)
+    assert path.read_text() == "# mine\n"
 
 
-@pytest.mark.parametrize("task", BUILT_IN)
+@pytest.mark.parametrize("task", tiered(BUILT_IN, ci=("qa", "zebralogic")))
 def test_init_writes_a_manifest_and_three_items_that_run_as_they_are(sandboxed: Sandbox, task: str) -> None:
     ended = call("init", task, "--out", "mine")
     assert ended.code == 0, ended.err
@@ -70,38 +62,66 @@ def test_init_writes_a_manifest_and_three_items_that_run_as_they_are(sandboxed: 
     assert manifest.read_text(encoding="utf-8").startswith("#:schema ./layton-batch.schema.json\n")
     checker = jsonschema.Draft202012Validator(json.loads((Path("mine") / "layton-batch.schema.json").read_text()))
     checker.validate(tomllib.loads(manifest.read_text(encoding="utf-8")))
-    assert len([json.loads(line) for line in (Path("mine") / f"{task}-items.jsonl").read_text().splitlines()]) == 3
+    assert len((Path("mine") / f"{task}-items.jsonl").read_text().splitlines()) == 3
     planned = call("plan", manifest, "--offline", "--json")
-    assert planned.code == 0, planned.err
-    assert planned.table()["items"] == 3
+    assert (planned.code, planned.table()["items"]) == (0, 3), planned.err
     done = call("run", manifest, "--poll-seconds", "0.05", "--max-usd", "50")
     assert done.code == 0, done.err
-    assert json.loads(call("leaderboard", "mine", "--format", "json").out)[0]["n_items"] == 3
+    assert call("leaderboard", "mine", "--format", "json").json[0]["n_items"] == 3  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
-    ("folder", "name"), [("geography-2", "geography-2"), ("two words", "rome"), ("batches", "rome")]
-)
-def test_init_names_a_run_after_its_folder_where_that_is_a_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, name: str
+def test_init_names_a_run_after_its_folder_where_that_is_a_name_and_replaces_no_file(offline: Path) -> None:
+    for folder, name in (("geography-2", "geography-2"), ("two words", "rome"), ("batches", "rome")):
+        assert call("init", "rome", "--out", folder).code == 0
+        assert load_manifest(offline / folder / "rome.toml").name == name
+    assert call("init", "zebralogic", "--out", "geography-2").code == 0
+    assert load_manifest(offline / "geography-2" / "zebralogic.toml").name == "geography-2-zebralogic"
+    assert call("init").code == 0
+    assert load_manifest(offline / "qa.toml").task == "qa"
+    path = write(offline, "mine\n", "layton-items.jsonl")
+    refused("init", "layton")
+    assert (path.read_text(), (offline / "layton.toml").exists()) == ("mine\n", False)
+
+
+# ---- one's own questions ---------------------------------------------------------------------------------------------
+
+
+def test_a_quiz_and_models_are_enough_for_a_board_and_a_page_that_say_they_are_made_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    ended = call("init", "rome", "--out", folder)
-    assert f"the run is called {name}" in ended.err
-    assert load_manifest(tmp_path / folder / "rome.toml").name == name
-    if name == folder:
-        assert f"the run is called {name}-zebralogic" in call("init", "zebralogic", "--out", folder).err
+    first = call("run", "quiz.csv", *MODELS, "--sandbox", "--yes")
+    assert first.code == 0, first.err
+    assert MADE_UP in first.err
+    assert MADE_UP in call("leaderboard", "runs-sandbox/quiz").err
+    assert MADE_UP in (folder / "runs-sandbox" / "quiz" / "site" / "index.html").read_text(encoding="utf-8")
+
+    manifest = load_manifest(folder / "quiz.toml")
+    assert (manifest.name, manifest.items.source) == ("quiz", "quiz.csv")
+    assert [model.model for model in manifest.models] == ["gpt-5.2", "claude-opus-4-8"]
+    edited = (folder / "quiz.toml").read_text(encoding="utf-8") + "[budget]\nmax_usd = 3\n"
+    write(folder, edited, "quiz.toml")
+    again = call("run", "quiz.csv", *MODELS, "--sandbox")
+    assert (again.code, "at the provider" in again.err) == (0, False), again.err
+    assert (folder / "quiz.toml").read_text(encoding="utf-8") == edited
+    assert "quiz.toml is there and asks for something else (models)" in refused("run", "quiz.csv", *MODELS[:2])
+    assert (folder / "quiz.toml").read_text(encoding="utf-8") == edited
+
+    assert not (folder / "runs").exists()
+    for name in KEYS:
+        monkeypatch.setenv(name, "a-real-key")
+    for command in ("run", "plan"):
+        assert "are made up" in refused(command, "quiz.toml", "--runs", "runs-sandbox", "--offline")
 
 
-def test_init_without_a_task_is_for_questions_of_one_s_own(tmp_path: Path) -> None:
-    assert call("init", "--out", tmp_path).code == 0
-    assert load_manifest(tmp_path / "qa.toml").task == "qa"
-
-
-def test_init_replaces_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rome-items.jsonl").write_text("mine\n")
-    ended = call("init", "rome")
-    assert (ended.code, (tmp_path / "rome-items.jsonl").read_text()) == (2, "mine\n")
-    assert not (tmp_path / "rome.toml").exists()
-    assert "no task" in call("init", "rmoe").err or "unknown task" in call("init", "rmoe").err
+def test_without_the_sandbox_every_key_that_is_missing_is_named_and_columns_that_models_do_not_see(
+    folder: Path,
+) -> None:
+    write(folder, "question,author,year,answer\nWhat is 2+2?,me,2025,4\n", "wide.csv")
+    ended = call("run", "wide.csv", *MODELS)
+    assert ended.code == 2
+    assert all(name in ended.err for name in KEYS)
+    assert "wide.csv: models see nothing of the columns author, year: qa does not" in ended.err
+    assert "--sandbox does not play vertex" in refused("run", "quiz.csv", "--model", "vertex:x", "--sandbox")
+    write(folder, 'question,options,answer\nWhich?,"[""a"", ""b""]",a\n', "choices.csv")
+    assert call("run", "choices.csv", "--model", "openai:gpt-5.2").code == 2
+    assert load_manifest(folder / "choices.toml").task == "mcq_idk"  # a file with the columns of a task is that task's

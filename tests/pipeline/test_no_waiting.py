@@ -36,12 +36,6 @@ def bench(tmp_path: Path) -> Iterator[Lab]:
         yield found
 
 
-def test_judges_are_sent_at_the_moment_the_predictions_are_collected(bench: Lab) -> None:
-    with bench.open(TEXT) as run:
-        assert drive(run, once=False, stop_at=None).state is RunState.DONE
-        assert waited(run) == 0.0
-
-
 def step(bench: Lab, run: Run) -> RunState:
     """Drive the run once, which takes no time, and let the batches end."""
     now = bench.clock.now()

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.cancel import cancel_run
-from layton_batch.pipeline import advance
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import open_folder, read_run
 from layton_batch.runs.status import RunState
@@ -112,20 +110,6 @@ def test_permanent_errors_are_not_sent_again_until_a_person_says_retry(tmp_path:
         answered = predictions.filter(predictions["kind"] == "answered").height
         assert bench.table(text, "verdicts").height == answered  # the late ones went before the jury too
         assert set(bench.billed().values()) == {1}
-
-
-def test_retry_lets_a_cancelled_run_go_on(tmp_path: Path) -> None:
-    text = quiz_text(limit=2)
-    with lab(tmp_path) as bench:
-        with bench.open(text) as run:
-            advance(run)
-            cancel_run(run)
-        assert bench.finish(text).state is RunState.CANCELLED
-        bench.retry()
-        status = bench.finish(text)
-        assert status.state is RunState.DONE
-        assert status.unanswered == 0
-        assert status.spent_usd == bench.server.ledger().total_usd
 
 
 @pytest.mark.parametrize("provider", tiered(("openai", "anthropic", "together", "groq"), ci=("openai", "anthropic")))

@@ -58,29 +58,6 @@ def test_a_judges_job_starts_as_soon_as_its_predictions_are_in_whatever_other_mo
         assert [row.model for row in Rows(board(run, run.rules))] == ["larch-2-mini"]
 
 
-def test_the_same_manifest_plans_byte_identical_batch_files(tmp_path: Path) -> None:
-    text = quiz_text(SEVEN)
-    contents = []
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        with lab(tmp_path / name) as bench, bench.open(text) as run:
-            plan(run)
-            files = sorted(run.folder.batches.glob("*/request.jsonl"))
-            contents.append({path.parent.name: path.read_bytes() for path in files})
-    assert contents[0] == contents[1]
-    assert len(contents[0]) == len(SEVEN)
-
-
-def test_calling_run_again_when_it_is_done_sends_nothing(tmp_path: Path) -> None:
-    text = quiz_text()
-    with lab(tmp_path) as bench:
-        first = bench.finish(text)
-        calls = bench.server.request_counts()
-        again = bench.finish(text)
-        assert again == first
-        assert bench.server.request_counts() == calls
-
-
 @pytest.mark.nightly
 def test_a_batch_that_fails_as_a_whole_says_why_and_an_invalid_one_is_not_sent_again(tmp_path: Path) -> None:
     text = quiz_text(limit=4)

@@ -88,19 +88,6 @@ def test_retry_of_a_run_cancelled_before_its_judges_were_asked_says_that_it_goes
         assert lines("retry", "lab")[0].startswith("Nothing to retry; every request has an answer, and")
 
 
-def test_an_edited_manifest_goes_on_with_the_run_of_its_name_and_says_what_is_left_to_send(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with desk(tmp_path, monkeypatch) as bench:
-        assert call("run", bench.write(quiz_text(limit=2))).code == 0
-        changed = call("run", bench.write(quiz_text(limit=3)))
-        assert changed.code == 0
-        assert "3 requests, of which 2 answered already, 1 to send" in changed.err
-        assert len(list(bench.lab.runs.glob("*/run.json"))) == 1
-        assert set(bench.lab.billed().values()) == {1}
-        assert len(bench.lab.billed()) == 3
-
-
 def test_a_budget_that_lets_one_batch_go_at_a_time_stops_the_run_once(tmp_path: Path) -> None:
     text = manifest_text(limit=3, top='[budget]\nmax_usd = "0.0065"\n[limits.openai]\nmax_requests = 1\n')
     with lab(tmp_path) as bench:

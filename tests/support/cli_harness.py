@@ -24,6 +24,8 @@ from tests.support.lab import Lab, lab
 from tests.support.paths import ROOT
 
 PROGRAM = (sys.executable, "-m", "layton_batch")
+NOBODY = "http://127.0.0.1:9"
+"""The discard port of this machine: nothing that is sent arrives."""
 
 
 @dataclass(frozen=True, slots=True)

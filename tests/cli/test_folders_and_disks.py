@@ -1,0 +1,369 @@
+"""What can be wrong with a run's folder, its database or the disk: a sentence, exit code 2 or 74, nothing is lost."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import io
+import itertools
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from sqlalchemy import make_url
+from sqlalchemy.exc import DatabaseError, OperationalError
+
+from layton_batch.errors import StorageError, file_error
+from layton_batch.store import engine
+from tests.support.cli_harness import ROOT, Ending, call, desk, refused
+from tests.support.lab import manifest_text, quiz_text
+from tests.support.tiers import tiered
+
+COMMANDS = (
+    ("status", "lab"), ("status", "lab", "--log"), ("leaderboard", "lab"), ("cost", "lab"),
+    ("site", "lab", "--out", "pages"), ("cancel", "lab"), ("resolve", "lab", "b", "--resubmit"), ("run", "lab.toml"),
+)  # fmt: skip
+SHOWS = {"status", "cost"}
+"""Commands that show what is stored, and ask nothing of anyone."""
+
+
+# ---- folders ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a run leaves behind that has been submitted and not more."""
+    folder = tmp_path_factory.mktemp("left")
+    with pytest.MonkeyPatch.context() as patch, desk(folder, patch) as bench:
+        assert call("run", bench.write(manifest_text(), "lab.toml"), "--once").code == 75
+    return folder
+
+
+@pytest.fixture
+def stale(left_behind: Path, offline: Path) -> Path:
+    """The run's folder in a copy, where no provider can be reached."""
+    shutil.copytree(left_behind / "runs", offline / "runs")
+    shutil.copy(left_behind / "lab.toml", offline)
+    return offline / "runs" / "lab"
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def edit_database(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+def spoil(path: Path) -> None:
+    path.write_bytes(b"this is not a database at all, not even nearly" * 100)
+    for name in ("-wal", "-shm"):
+        path.with_name(path.name + name).unlink(missing_ok=True)
+
+
+BY_HAND = "was changed"
+FORM = "lab has the form of another version of layton-batch: use that version, or move"
+INTENTS = "the files in each run's intents/ name the batches that were paid for"
+
+
+@pytest.mark.parametrize(
+    ("damage", "words", "passes"),
+    [
+        (lambda run: edit(run / "run.json", '"limit": 4', '"limit": 3'), BY_HAND, {*SHOWS, "resolve"}),
+        (lambda run: edit(run / "run.json", '"run_id": "lab"', '"run_id": "lab-0123abcd"'), FORM, set()),
+        (lambda run: edit_database(run.parent / "state.sqlite3", "UPDATE schema_version SET version = 4"),
+         "state.sqlite3 has schema version 4", set()),
+        (lambda run: spoil(run.parent / "state.sqlite3"), INTENTS, {"cost"}),
+    ],
+)  # fmt: skip
+def test_a_folder_that_is_not_as_it_was_written_is_refused_by_every_command_that_goes_by_it(
+    stale: Path, damage: Callable[[Path], None], words: str, passes: set[str]
+) -> None:
+    damage(stale)
+    for command in COMMANDS:
+        if command[0] not in passes:
+            assert words in refused(*command), command
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"format": 99}', b'{"format": 1}'])
+def test_a_run_json_that_is_none_is_refused(stale: Path, content: bytes) -> None:
+    (stale / "run.json").write_bytes(content)
+    assert "run.json" in refused("leaderboard", "lab")
+
+
+def test_a_run_whose_database_is_gone_says_so(stale: Path) -> None:
+    for path in stale.parent.glob("state.sqlite3*"):
+        path.unlink()
+    assert f"the state store {stale.parent / 'state.sqlite3'} is not there: put it back" in refused("status", "lab")
+
+
+def test_a_run_or_batch_that_is_named_wrongly_or_is_not_lost_is_told_without_its_provider_s_key(
+    stale: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    (batch,) = (path.name for path in (stale.parent / "batches" / "lab").iterdir())
+    for command, words in (
+        (("leaderboard", "runs"), "'runs'"),
+        (("cost", "lba"), "did you mean 'lab'?"),
+        (("cost", "--runs", "runs/lab"), "runs/lab"),
+        (("resolve", "lab", "--resubmit"), "'lab'"),
+        (("resolve", "lab", "b1", "--resubmit"), "'b1'"),
+        (("resolve", "lab", batch, "--resubmit"), "not lost: nothing to resolve"),
+        (("run", "lab.toml", "--runs", "runs/lab"), "runs/lab"),
+        (("plan", "lab.toml", "--offline", "--runs", "runs/lab"), "runs/lab"),
+    ):
+        assert words in refused(*command)
+    (stale.parent.parent / "lab.toml").unlink()
+    assert "lab.toml" in refused("run", "lab.toml")
+    assert call("status", "lab").code == 0
+
+
+def test_a_folder_that_vanishes_midway_is_begun_anew_or_named_and_nothing_of_a_batch_is_paid_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        path = bench.write(quiz_text())
+        for gone in ("lab/tables", "batches"):
+            assert call("run", path, "--once").code == 75
+            shutil.rmtree(bench.lab.runs / gone)
+            end = call("run", path)
+            assert (end.code, "lab" in end.err, "Traceback" in end.err) == (2, True, False)
+            shutil.rmtree(bench.lab.runs)
+        assert call("run", path, "--once").code == 75
+        shutil.rmtree(bench.lab.runs)
+        assert call("run", path).code == 0
+        assert set(bench.lab.billed().values()) == {1}
+
+
+# ---- folders in which nothing can be written -------------------------------------------------------------------------
+
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+LOOKS = """
+import json, sys
+from tests.support.cli_harness import call
+endings = [call(*arguments) for arguments in json.load(sys.stdin)]
+json.dump([(end.code, end.out, end.err) for end in endings], sys.stdout)
+"""
+
+
+def ordinary() -> None:
+    """Make what this process becomes heed the permissions of files, also where it is root's."""
+    if os.getuid() == 0 and ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0) != 0:
+        raise OSError("cannot do without CAP_DAC_OVERRIDE")
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    modes = {path: path.stat().st_mode for path in [folder, *folder.rglob("*")]}
+    for path, mode in modes.items():
+        path.chmod(mode & 0o555)
+    try:
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+def look(runs: Path, *commands: Sequence[str]) -> list[Ending]:
+    """Run commands, in one process, as somebody who may write nothing under ``runs``."""
+    with read_only(runs):
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", LOOKS],
+                env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+                | {"PYTHONPATH": str(ROOT)},
+                cwd=runs,
+                input=json.dumps([[*command, "--runs", str(runs)] for command in commands]),
+                preexec_fn=ordinary,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=True,
+            )
+        except subprocess.CalledProcessError as error:
+            raise AssertionError(error.stderr) from error
+        except subprocess.SubprocessError as error:
+            pytest.skip(f"root's rights cannot be given up here: {error}")
+    return [Ending(*ending) for ending in json.loads(done.stdout)]
+
+
+def test_a_run_in_a_read_only_folder_can_be_looked_at_and_what_changes_it_says_that_it_cannot(here: Path) -> None:
+    runs, pages = here / "runs", here / "pages"
+    *shown, cancelled, retried, written, not_written = look(
+        runs,
+        *([*command, "quiz"] for command in (["status"], ["status", "--log"], ["leaderboard"], ["cost"])),
+        ["cancel", "quiz"],
+        ["retry", "quiz"],
+        ["site", "quiz", "--out", str(pages)],
+        ["site", "quiz", "--out", str(runs / "pages")],
+    )
+    assert [(end.code, end.out != "") for end in (*shown, written)] == [(0, True)] * 4 + [(0, written.out != "")]
+    assert (pages / "index.html").is_file()
+    for end, words in (
+        (cancelled, "attempt to write a readonly database; this command writes to the run"),
+        (retried, "attempt to write a readonly database; this command writes to the run"),
+        (not_written, str(runs / "pages")),
+    ):
+        assert (end.code, end.out, words in end.err, len(end.err.splitlines())) == (74, "", True, 1), end
+
+
+def test_a_run_that_another_user_goes_on_with_can_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        text = quiz_text(limit=3)
+        assert call("run", bench.write(text), "--once").code == 75
+        with bench.lab.open(text):
+            (end,) = look(bench.lab.runs, ["status", "lab"])
+    assert (end.code, end.err, end.out != "") == (0, "", True)
+
+
+# ---- disks and databases that are in the way -------------------------------------------------------------------------
+
+
+def test_a_store_that_another_program_keeps_locked_is_74(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "BUSY_TRIES", 1)
+    monkeypatch.setattr(engine, "BUSY_SECONDS", 0.02)
+    with closing(sqlite3.connect(here / "runs" / "state.sqlite3", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        endings = [call("run", "quiz", "--once", "--offline"), call("retry", "quiz")]
+    for end in endings:
+        assert (end.code, "Traceback" in end.err) == (74, False)
+        assert "database is locked; another process has been writing to it for two minutes" in end.err
+
+
+@pytest.mark.usefixtures("here")
+def test_an_operating_system_that_refuses_where_nobody_expected_it_is_told_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
+
+    monkeypatch.setattr("layton_batch.commands.leaderboard.board_of", full)
+    end = call("leaderboard", "lab")
+    assert (end.code, end.out) == (74, "")
+    assert end.err.splitlines()[-1] == "layton-batch: No space left on device (somewhere); run the same command again"
+
+
+def test_what_passes_is_told_from_what_is_wrong_with_a_name() -> None:
+    for number in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EDQUOT, errno.ESTALE):
+        assert isinstance(file_error("x", OSError(number, "no")), StorageError)
+    for number in (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXIST):
+        assert file_error("x", OSError(number, "no")).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "code"),
+    [
+        ("database or disk is full", OperationalError, 74),
+        ("disk I/O error", OperationalError, 74),
+        ("attempt to write a readonly database", OperationalError, 74),
+        ("unable to open database file", OperationalError, 74),
+        ("connection refused", OperationalError, 74),
+        ('FATAL:  password authentication failed for user "me"', OperationalError, 2),
+        ("no such table: runs", OperationalError, 2),
+        ("database disk image is malformed", DatabaseError, 2),
+        ("file is not a database", DatabaseError, 2),
+    ],
+)
+def test_a_stores_trouble_is_told_from_a_store_that_is_none(said: str, kind: type[DatabaseError], code: int) -> None:
+    error = engine.complaint(make_url("sqlite:////x/state.sqlite3"), kind("SELECT", {}, Exception(said)), "written")
+    assert (error.exit_code, said in str(error)) == (code, True)
+
+
+def test_results_that_cannot_be_written_leave_the_run_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with desk(tmp_path, monkeypatch) as bench:
+        path = bench.write(quiz_text(limit=2))
+        with monkeypatch.context() as patch:
+            patch.setattr("layton_batch.batches.batch_results.zstandard.ZstdCompressor", full)
+            end = call("run", path)
+            assert (end.code, "Traceback" in end.err) == (74, False)
+        assert call("run", path).code == 0
+        assert set(bench.lab.billed().values()) == {1}
+
+
+# ---- every write of a command ----------------------------------------------------------------------------------------
+
+WRITING: Mapping[str, str] = {
+    "site": "site quiz --out out",
+    "site with data": "site quiz --out out --with-data",
+    "export ppi": "export lab --to ppi --out out",
+    "export csv": "export lab --to csv --out out",
+    "export parquet": "export lab --to parquet --out out",
+    "export results": "export lab --to results --out out",
+    "export eee": "export quiz --to eee --out out",
+    "export hf": "export quiz --to hf --out out --dataset owner/name",
+}
+NUMBERS = {"full": errno.ENOSPC, "broken": errno.EIO}
+
+
+class Disk:
+    """Fails from a write below ``root`` on: a file opened to be written, a folder made, a rename, a sync."""
+
+    def __init__(self, root: Path, number: int, reason: int) -> None:
+        self._root, self._number, self._reason, self.writes = str(root), number, reason, 0
+
+    def write(self, path: object) -> None:
+        """Count a write. Raises OSError where it fails."""
+        if isinstance(path, int) or os.path.abspath(os.fspath(path)).startswith(self._root):  # type: ignore[call-overload]
+            self.writes += 1
+            if self.writes >= self._number:
+                raise OSError(self._reason, os.strerror(self._reason), None if isinstance(path, int) else str(path))
+
+
+@contextmanager
+def failing(root: Path, number: int, reason: int) -> Iterator[Disk]:
+    """While the block runs, this process writes to such a disk."""
+    disk, original_open = Disk(root, number, reason), io.open
+
+    def counted(original: Callable[..., Any], place: int = 0) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            disk.write(arguments[place])
+            return original(*arguments, **options)
+
+        return call
+
+    def opened(path: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        if not isinstance(path, int) and set(mode) & set("wax+"):
+            disk.write(path)
+        return original_open(path, mode, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("io.open", opened)
+        patch.setattr("builtins.open", opened)
+        for name, place in (("mkdir", 0), ("rename", 1), ("replace", 1), ("fsync", 0)):
+            patch.setattr(os, name, counted(getattr(os, name), place))
+        yield disk
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"), tiered(WRITING, NUMBERS, ci=[("site", "full"), ("export eee", "broken")])
+)
+def test_a_command_whose_nth_write_fails_is_a_sentence_and_the_next_call_does_it(
+    here: Path, command: str, reason: str
+) -> None:
+    for number in itertools.count(1, 9 if command == "site" else 1):
+        with failing(here, number, NUMBERS[reason]) as disk:
+            end = call(*WRITING[command].split())
+        left = [*here.rglob(".*.tmp")]
+        assert not left, f"write {number}: {left}"
+        if disk.writes < number:
+            break  # it did without any that fails
+        says = os.strerror(NUMBERS[reason]) in end.err
+        assert (end.code, says, "Traceback" in end.err) == (74, True, False), f"write {number}: {end}"
+    assert end.code == 0, end.err
+    assert number > 2
