@@ -136,10 +136,10 @@ class Dialect:
         """Return the id under ``key`` of what a call made. ``within``: the key of the object, if the reply wraps it."""
         with self._wire(call, paid=paid):
             reply = self._ask(call, send, paid=paid)
-            made = text(at(reply, within) or reply, key)
-            if made is None:
+            made_id = text(at(reply, within) or reply, key)
+            if made_id is None:
                 raise ProviderReplyError(f"{self.name}: {call}: the reply names no {key}")
-            return made
+            return made_id
 
     def _created(self, submission: Submission, send: Send, key: str = "id", *, within: str = "") -> str:
         """Return the id of the batch that the one paid call made."""

@@ -159,8 +159,8 @@ def _refusal(reply: _ErrorReply, where: str, fallback: str, hide: Redactor, *, p
     code = clean(hide(word), 80) if word else None
     message = f"{where}: HTTP {status}: {reason}"
     if status < 400:
-        what = "a redirect, which is not followed" if status >= 300 else f"a reply that could not be read: {reason}"
-        message = f"{where}: HTTP {status}, {what}"
+        trouble = "a redirect, which is not followed" if status >= 300 else f"a reply that could not be read: {reason}"
+        message = f"{where}: HTTP {status}, {trouble}"
         return (
             AmbiguousCallError(f"{message}; {_LOOK_FIRST}", status=status)
             if paid

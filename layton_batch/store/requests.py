@@ -278,11 +278,15 @@ class Requests(Transactions):
             ]
 
     def failed_requests(self) -> list[AttemptLocation]:
-        """Return the requests whose last attempt brought no answer, and that no other attempt asks for."""
+        """Return the requests whose last attempt brought no answer, and that no other attempt asks for.
+
+        Those of retired jobs are left out: another run may have them tried once more, and this one is not asked then.
+        """
         batches, attempts = schema.batches.c, schema.attempts.c
         failed = schema.answers.c.state.in_([AnswerState.FAILED, AnswerState.UNCERTAIN])
         query = self._asking(schema.jobs.c.job_id, batches.run_id, batches.batch_id, attempts.custom_id)
-        query = query.where(failed, attempts.custom_id.is_not(None)).order_by(batches.key, attempts.line)
+        query = query.where(failed, ~schema.jobs.c.retired, attempts.custom_id.is_not(None))
+        query = query.order_by(batches.key, attempts.line)
         with self.reading() as connection:
             return [AttemptLocation(*row) for row in connection.execute(query)]
 

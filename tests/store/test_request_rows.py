@@ -15,6 +15,7 @@ from layton_batch.runs.status import read_status
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.engine import open_engine
 from layton_batch.store.request_rows import NewRequests, asked_again
+from layton_batch.store.revising import Revision, revise
 from layton_batch.store.run_store import RunStore
 from tests.support.store_rows import JOB, NOTHING, NOW, SPEC, batch, moved
 
@@ -243,6 +244,15 @@ def test_requests_are_retired_and_wanted_again(url: str) -> None:
         assert store.items_of(JOB.id) == {"r-2": "b"}
         assert {one.fingerprint for one in store.known_requests(JOB.id)} == set(PRINTS)
         assert store.retired_among(store.batch(batch(0).id)) == 2
+
+
+def test_what_the_manifest_has_no_longer_failed_no_request_of_it(url: str) -> None:
+    with database(url) as engine:
+        store = planned(engine, "one")
+        collect(store, dict(zip(NAMES, (ANSWERED, FAILED, UNCERTAIN), strict=True)))
+        assert [location.custom_id for location in store.failed_requests()] == ["r-2", "r-3"]
+        revise(store, Revision([], (), (JOB.id,), "digest", "items"), NOW)
+        assert store.failed_requests() == []  # another run may try them once more: this one says nothing of it
 
 
 def test_answers_that_came_from_a_file_ask_nothing(url: str) -> None:
