@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.plug_ins import Registry
-from layton_batch.tasks.protocol import AdvisesLimits, MayGiveReasons, TaskSettings
+from layton_batch.tasks.protocol import AdvisesLimits, MayShowReasons, TaskSettings
 from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue]
             f"task_options.{fault['loc'][0]}: {fault['msg']}, not {fault['input']!r}" for fault in error.errors()
         )
         raise ManifestError("; ".join(reasons)) from error
-    if options.reasons and not (isinstance(task, MayGiveReasons) and task.gives_reasons):
+    if options.reasons and not (isinstance(task, MayShowReasons) and task.gives_reasons):
         raise ManifestError(f"jury.reasons: judges of task {name!r} are asked for no reason: leave it out")
     return task
 

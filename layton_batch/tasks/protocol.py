@@ -125,7 +125,7 @@ class AdvisesLimits(Protocol):
 
 
 @runtime_checkable
-class MayGiveReasons(Protocol):
+class MayShowReasons(Protocol):
     """A task whose judges can be asked why (``TaskOptions.reasons``): its verdicts have a ``reason`` then."""
 
     gives_reasons: bool

@@ -82,8 +82,8 @@ INTENTS = "the files in each run's intents/ name the batches that were paid for"
     [
         (lambda run: edit(run / "run.json", '"limit": 4', '"limit": 3'), BY_HAND, {*SHOWS, "resolve"}),
         (lambda run: edit(run / "run.json", '"run_id": "lab"', '"run_id": "lab-0123abcd"'), FORM, set()),
-        (lambda run: edit_database(run.parent / "state.sqlite3", "UPDATE schema_version SET version = 4"),
-         "state.sqlite3 has schema version 4", set()),
+        (lambda run: edit_database(run.parent / "state.sqlite3", "UPDATE schema_version SET version = 97"),
+         "state.sqlite3 has schema version 97", set()),
         (lambda run: spoil(run.parent / "state.sqlite3"), INTENTS, {"cost"}),
     ],
 )  # fmt: skip

@@ -115,6 +115,8 @@ def write_own_questions_and_answers(folder: Path) -> None:
     answers = '{"item_id": "1", "answer": "144"}\n{"item_id": "2", "answer": "8"}\n'
     write(folder, "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n", "quiz.csv")
     write(folder, "item_id,question,reference,answer\n1,What is 12 times 12?,144,144\n", "table.csv")
+    write(folder, "system,question,points\nfinch,one,1\nfinch,two,0\nwren,one,1\nwren,two,1\n", "marks.csv")
+    write(folder, "model,item_id,gpt,claude,me\nfinch,1,yes,no,yes\nfinch,2,no,no,\nwren,1,yes,yes,\n", "verdicts.csv")
     write(folder, answers, "answers.jsonl")
     write(folder, answers, "finch.jsonl")
     capital = 'x1,Capital of France?,"[""Paris"",""Rome""]",A'

@@ -36,7 +36,7 @@ TERMS = """
 """Words of programs, files and tables that the glossary does not explain."""
 FIELD_TERMS = {
     "stats": """
-        components difference draws estimate evidence fit kappa paper parameters shrunk strata
+        components difference draws estimate evidence fit kappa paper parameters strata
     """.split(),  # noqa: SIM905
     "sandbox": """
         api bad config endpoint executor fault gateway index participant prefix

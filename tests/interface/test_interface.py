@@ -116,14 +116,14 @@ def test_logs_of_other_programs_are_ranked_and_compared() -> None:
     [
         (_marks(1).drop("item_id"), "source: not a gold set and no table of scores; its columns are model, score; a"),
         (pl.DataFrame({"item_id": ["i"], "gpt": [1], "claude": [0]}), "has the columns model, item_id and score"),
-        (_marks(1).with_columns(score=pl.lit("yes")), "source, row 1: 'score' is 'yes', not a number"),
+        (_marks(1).with_columns(score=pl.lit("good")), "source, row 1: 'score' is 'good', not a number"),
         (
             _marks(1.0, float("nan")),
             "row 2: 'score' is 'nan', not a number, true or false; where there is no score, leave it empty (in Python",
         ),
         (_marks(1).with_columns(score=pl.lit(None, pl.Float64)), "source: model 'finch' has no score on any item"),
         (pl.concat([_marks(1), _marks(1)]), "source, row 2: item 'i0' of model 'finch' has a mark by 'score' already"),
-        ([_marks(1), _marks(1).with_columns(model=pl.lit(""))], "source[1], row 1: 'model' must be a text"),
+        ([_marks(1), _marks(1).with_columns(model=pl.lit(""))], "source[1], row 1: 'model' is empty"),
         ([{"model": "finch", "item_id": "i", "score": object()}], "source: column 'score' holds values that are neit"),
         (_marks(1).head(0), "source: the table is empty; there must be at least one row"),
         ([_marks(1), _marks(1).head(0)], "source[1]: the table is empty"),

@@ -108,11 +108,12 @@ def item_from(row: FileRow, number: int, split: str, seed: int | None, n_options
 
     Raises DataError naming the row and what is wrong with it.
     """
-    columns = _unnested(_lower(row), f"row {number}")
-    if n_options is not None:
-        columns = _numbered(columns, n_options, number)
+    columns = _lower(row)
     item_id = _id(columns, number)
     where = f"row {number} (item {item_id!r})"
+    columns = _unnested(columns, where)
+    if n_options is not None:
+        columns = _numbered(columns, n_options, number)
     options, right = _options(columns, where)
     order = tuple(range(len(options))) if seed is None else shuffled_order(item_id, len(options), seed)
     has_order = seed is not None or _CORRECT not in columns
