@@ -60,7 +60,8 @@ def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -
     elif labels.is_empty():
         board = leaderboard(_unlabelled_rows(votes, labels, rules))
     else:
-        board = leaderboard(_jury_rows(count_votes(votes, labels), rules))
+        counted = count_votes(votes, labels)
+        board = leaderboard(_jury_rows(counted, VotePosterior(counted.counts, rules)))
         board = with_flag(board, OTHER_HINTS, _of(board, _with_other_hints(board, labels)))
     for flag, holds in ((OTHER_JURY, rules.other_jury), (DRIFTED, rules.drifted)):
         board = with_flag(board, flag) if holds and labels.height else board
@@ -130,8 +131,8 @@ def _paper_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
         )
 
 
-def _jury_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
-    posterior = VotePosterior(counted.counts, rules)
+def _jury_rows(counted: CountedVotes, posterior: VotePosterior) -> Iterable[_Row]:
+    rules = posterior.rules
     scores, (draws_here, draws_new) = posterior.scores, posterior.draws()
     here_ranks = _ranked([score.score for score in scores], draws_here, rules.level)
     new_ranks = _ranked([score.new_score for score in scores], draws_new, rules.level)
@@ -161,9 +162,10 @@ def _unlabelled_rows(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRu
     is_judged = HAS_OUTCOME.any().over(ENTRANT)
     judged, silent = votes.filter(is_judged), votes.filter(~is_judged)
     if judged.height:
-        needed = labels_for(judged, labels, AIM_POINTS / 100, rules)
-        for row in _jury_rows(count_votes(judged, labels), rules):
-            number = needed.get((row["model"], row["provider"], row["n_hints"]))
+        counted = count_votes(judged, labels)
+        posterior = VotePosterior(counted.counts, rules)
+        needed = labels_for(counted, posterior, AIM_POINTS / 100).tolist()
+        for row, number in zip(_jury_rows(counted, posterior), needed, strict=True):
             flags = _UNJUDGED if row["n_unjudged"] else ""
             yield row | {"method": UNCALIBRATED, "flags": flags, "labels_needed": number}
     if silent.height:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from layton_batch.errors import ManifestError
-from layton_batch.scoring.counting import count_votes
+from layton_batch.scoring.counting import CountedVotes, count_votes
 from layton_batch.scoring.evidence import ENTRANT, Entrant
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.posterior import VotePosterior
@@ -104,7 +104,7 @@ def plan_next(
     if models:
         names = pl.DataFrame(models, schema={name: votes.schema[name] for name in ENTRANT})
         votes = votes.join(names, on=ENTRANT, how="semi")
-    board = _PlannedBoard(votes, labels, rules, this_set=aim.this_set)
+    board = _PlannedBoard.of(votes, labels, rules, this_set=aim.this_set)
     plan = board.fewest(aim.half_width or 0.0, _TRIALS) if aim.labels is None else board.first(aim.labels)
     return LabellingPlan(
         target=THIS_SET if aim.this_set else NEW_ITEMS,
@@ -115,16 +115,9 @@ def plan_next(
     )
 
 
-def labels_for(
-    votes: pl.DataFrame, labels: pl.DataFrame, half_width: float, rules: ScoringRules
-) -> dict[tuple[object, ...], int]:
-    """Return about how many labels of each entrant would give intervals for these items this half width (fraction)."""
-    board = _PlannedBoard(votes, labels, rules, this_set=True)
-    plan = board.fewest(half_width, _ROUGH)
-    return {
-        (entrant.model, entrant.provider, entrant.n_hints): int(number)
-        for entrant, number in zip(board.counted.entrants, plan, strict=True)
-    }
+def labels_for(counted: CountedVotes, posterior: VotePosterior, half_width: float) -> IntArray:
+    """Return [K] about how many labels would give each interval for these items this half width (fraction)."""
+    return _PlannedBoard(counted, posterior, this_set=True).fewest(half_width, _ROUGH)
 
 
 class _PlannedBoard:
@@ -133,14 +126,18 @@ class _PlannedBoard:
     A plan is [K] numbers: so many of the first of each model.
     """
 
-    def __init__(self, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *, this_set: bool) -> None:
-        self._rules, self._this_set = rules, this_set
-        self.counted = count_votes(votes, labels)
-        self._posterior = VotePosterior(self.counted.counts, rules)
-        self.rows = label_order(self.counted.counts, *self._posterior.rates, seed=rules.seed)
-        self._model = self.counted.counts.predictions.model[self.rows]
+    def __init__(self, counted: CountedVotes, posterior: VotePosterior, *, this_set: bool) -> None:
+        self.counted, self._posterior, self._this_set = counted, posterior, this_set
+        self.rows = label_order(counted.counts, *posterior.rates, seed=posterior.rules.seed)
+        self._model = counted.counts.predictions.model[self.rows]
         self._place = place_within(self._model)
         self.free = self.first(len(self.rows))
+
+    @classmethod
+    def of(cls, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *, this_set: bool) -> _PlannedBoard:
+        """Count votes and labels."""
+        counted = count_votes(votes, labels)
+        return cls(counted, VotePosterior(counted.counts, rules), this_set=this_set)
 
     def first(self, labels: int) -> IntArray:
         """Return the plan of the most useful labels."""
@@ -168,7 +165,7 @@ class _PlannedBoard:
         rows, more = self.rows[self.is_in(plan)], np.zeros_like(counts.n)
         np.add.at(more, (counts.predictions.model[rows], counts.row_bin[rows]), 1)
         expected = counts.with_expected(more, beta_quantile(0.5, *self._posterior.rates))
-        forecast = VotePosterior(expected, self._rules, is_forecast=True)
+        forecast = VotePosterior(expected, self._posterior.rules, is_forecast=True)
         return np.minimum(forecast.half_widths(this_set=self._this_set), self.now)
 
     def fewest(self, half_width: float, trials: int) -> IntArray:
@@ -253,7 +250,7 @@ def outlook(
     models and items, as the layton-eval paper does; its order is that of all predictions, so that it goes on where it
     was when some of them are labelled.
     """
-    board = _PlannedBoard(votes, labels, rules, this_set=False)
+    board = _PlannedBoard.of(votes, labels, rules, this_set=False)
     counts, free, order = board.counted.counts, len(board.rows), board.rows
     if design == "balanced":
         everything = np.flatnonzero(counts.row_bin >= 0)

@@ -27,11 +27,11 @@ class VotePosterior:
     expected, with fewer points."""
 
     def __init__(self, counts: Counts, rules: ScoringRules, *, is_forecast: bool = False) -> None:
-        self._counts, self._rules, self._is_forecast = counts, rules, is_forecast
+        self.rules, self._counts, self._is_forecast = rules, counts, is_forecast
 
     @cached_property
     def _fit(self) -> Fit:
-        rules = self._rules
+        rules = self.rules
         return fit(
             self._counts,
             other_jury=rules.other_jury,
@@ -43,7 +43,7 @@ class VotePosterior:
 
     @cached_property
     def scores(self) -> tuple[ModelScore, ...]:
-        return hierarchical_scores(self._fit, level=self._rules.level)
+        return hierarchical_scores(self._fit, level=self.rules.level)
 
     def half_widths(self, *, this_set: bool) -> FloatArray:
         """Return [K] half widths (fractions) of the intervals for these items, or for new ones."""
@@ -64,7 +64,7 @@ class VotePosterior:
     @property
     def slope(self) -> tuple[float, float, float]:
         """Mean and ends of the ability slope."""
-        return slope_interval(self._fit, self._rules.level)
+        return slope_interval(self._fit, self.rules.level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
