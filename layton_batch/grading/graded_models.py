@@ -45,7 +45,7 @@ class GradedModel:
 @dataclass(frozen=True, slots=True)
 class GradedFiles:
     """The models of several files, each sample of them, with their marks by ``metric`` (``score`` where the files have
-    no common one), which are ``least`` to 1."""
+    different metrics); marks are from ``least`` to 1."""
 
     models: Sequence[GradedModel]
     metric: str
@@ -54,7 +54,7 @@ class GradedFiles:
 
 
 ROUNDING = 1e-9
-"""How far a mark may be above the best one: sums of floats are."""
+"""The most by which a mark may exceed the best mark: sums of floats do."""
 
 
 def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None = None) -> GradedFiles:

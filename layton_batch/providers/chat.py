@@ -267,7 +267,7 @@ def _parts(body: JsonObject) -> Iterator[JsonObject]:
 
 def usage_of(usage: JsonValue, sent_key: str = "prompt_tokens", output_key: str = "completion_tokens") -> Usage:
     """Return token counts; a part never exceeds its whole. Reasoning comes under details or flat, by provider and
-    model. They are known if both what was read and what was written is told, or follows from their sum."""
+    model. They are known if a reply counts the tokens read and the tokens written, or one of these and their sum."""
     if not isinstance(usage, dict):
         return Usage(is_known=False)
     sent, output, total = whole(usage.get(sent_key)), whole(usage.get(output_key)), whole(usage.get("total_tokens"))

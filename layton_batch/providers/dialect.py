@@ -1,5 +1,4 @@
-"""What the dialects have in common: one client, and one way to call, to read a state, to find, to download and to
-cancel.
+"""The common part of the dialects: one client, one way to call, to read a state, to find, to download and to cancel.
 
 The SDK sends, and its replies are read as they came: SDKs' own models hide what is missing, and some refuse a whole
 page for one odd field.

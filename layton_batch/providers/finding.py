@@ -1,4 +1,4 @@
-"""Which batches of a provider's list are ours: by their name or file, or, without a name, by the requests they hold."""
+"""Our batches in a provider's list, known by their name or file, or, without a name, by the requests they hold."""
 
 from __future__ import annotations
 

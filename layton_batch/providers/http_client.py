@@ -5,9 +5,9 @@ else.
 nothing interrupts a read. So threads take the steps of a call, and its caller stops waiting in time.
 
 No documented provider sends the results of a batch elsewhere by a redirect. So reads follow redirects within the
-configured host alone, and the only call that goes to another one, without the key, is the PUT of an upload: Together
-names a signed address for it. Other calls are not followed at all: a create would be sent twice, or what became of the
-second call would be taken for what became of the first.
+configured host alone. The only call to another host, without the key, is the PUT of an upload: Together names a signed
+address for it. No other call follows a redirect: a create would be sent twice, or what became of the second call
+would be taken for what became of the first.
 """
 
 from __future__ import annotations

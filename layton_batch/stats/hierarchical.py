@@ -106,7 +106,7 @@ class Evidence:
 
     @cached_property
     def teachers(self) -> IntArray:
-        """Those of the authors with labels that move the points, of many some at random."""
+        """[T] the labelled authors whose labels move the points: all, or of many a random choice."""
         return np.sort(np.random.default_rng(0).permutation(self.labelled)[:_TEACHERS])
 
     def by_known_maker(self, authors: IntArray) -> tuple[IntArray, IntArray]:

@@ -83,7 +83,7 @@ class QaTask:
     """The form of a participant's reply, by whether it has a justification."""
     verdict_schemas: Mapping[bool, ResponseSchema] = _VERDICT_SCHEMAS
     gives_reasons: bool = True
-    """Whether its judges can be asked why (``[jury] reasons``)."""
+    """True if judges can be asked for reasons (``[jury] reasons``)."""
 
     def __init__(self, options: TaskOptions, settings: QaSettings = QaSettings()) -> None:  # noqa: B008 - frozen
         if self.splits is not None and options.split not in self.splits:
