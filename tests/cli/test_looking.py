@@ -55,7 +55,7 @@ LOOKING = (
     "verify RUN --json", "export RUN --to ppi --out ppi.jsonl", "site RUN --out pages", "retry RUN",
     "cancel RUN --json", "plan RUN --offline --json", "run RUN --offline --json",
 )  # fmt: skip
-QUICK = tuple(command for command in LOOKING if command.split()[0] not in {"label", "verify", "site", "judges"})
+QUICK = tuple(command for command in LOOKING if command.split()[0] not in {"label", "verify", "site"})
 
 
 @pytest.mark.parametrize("command", tiered(LOOKING, ci=QUICK))

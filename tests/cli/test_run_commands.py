@@ -20,7 +20,6 @@ from layton_batch.providers.together import Together
 from layton_batch.sandbox import Fault
 from tests.support.cli_harness import Desk, Ending, call, called_at, desk, refused, write
 from tests.support.lab import manifest_text, quiz_text
-from tests.support.tiers import tiered
 
 STATUS_KEYS = {"run", "state", "spent_usd", "jobs", "batches"}
 JOB_KEYS = {"id", "role", "provider", "model", "requests", "succeeded", "errored", "expired", "cancelled", "missing",
@@ -230,7 +229,7 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize("where", tiered(TROUBLES, ci=("upload", "batch", "row")))
+@pytest.mark.parametrize("where", TROUBLES)
 def test_the_accounts_trouble_ends_no_request_and_the_same_command_goes_on_when_it_is_mended(
     at_desk: Open, where: str
 ) -> None:

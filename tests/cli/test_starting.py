@@ -53,7 +53,7 @@ def test_a_task_and_models_run_without_a_manifest_and_leave_the_one_that_ran(san
     assert path.read_text() == "# mine\n"
 
 
-@pytest.mark.parametrize("task", tiered(BUILT_IN, ci=("qa", "zebralogic")))
+@pytest.mark.parametrize("task", BUILT_IN)
 def test_init_writes_a_manifest_and_three_items_that_run_as_they_are(sandboxed: Sandbox, task: str) -> None:
     ended = call("init", task, "--out", "mine")
     assert ended.code == 0, ended.err
