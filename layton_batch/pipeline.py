@@ -34,13 +34,14 @@ def advance(run: Run, patience: float | None = None) -> bool:
     """
     run.store.require_session()
     run.remaking = False
-    moved = plan(run)  # manifest → jobs, requests, batch files
-    tick = Tick(is_cancelled=is_cancelled(run))
-    moved |= _serve_providers(run, tick, patience)
-    moved |= grade(run)  # responses → predictions, verdicts
-    moved |= score(run)  # verdicts → votes
-    moved |= _rank(run)  # votes and labels → leaderboard
-    moved |= publish(run)  # finished tables → site, cost report
+    with run.store.reading_once():
+        moved = plan(run)  # manifest → jobs, requests, batch files
+        tick = Tick(is_cancelled=is_cancelled(run))
+        moved |= _serve_providers(run, tick, patience)
+        moved |= grade(run)  # responses → predictions, verdicts
+        moved |= score(run)  # verdicts → votes
+        moved |= _rank(run)  # votes and labels → leaderboard
+        moved |= publish(run)  # finished tables → site, cost report
     return moved
 
 

@@ -67,7 +67,8 @@ def differences(manifest: Manifest, gold: GoldSet) -> list[str]:
     here_and_now = recorded_jury(manifest)
     is_bundled = manifest.gold is not None and manifest.gold.source == BUNDLED
     for judged, _, rows in _by_model(manifest, gold.labelled):
-        voted = {judge for judge in gold.judges if not _decided(rows, judge).is_empty()}
+        decided = rows.select(_decided(judge).any().alias(judge) for judge in gold.judges).row(0, named=True)
+        voted = {judge for judge, has_voted in decided.items() if has_voted}
         seated = {judge.model.name for judge in seat_jury(manifest.panel(), judged, manifest.seats)}
         if voted and voted != seated:
             recorded_judges, here = ", ".join(sorted(voted)), ", ".join(sorted(seated))
@@ -154,9 +155,9 @@ def rejudge_jobs(manifest: Manifest, gold: GoldSet, item_ids: Collection[str]) -
     return rejudged_jobs
 
 
-def _decided(rows: pl.DataFrame, judge: str) -> pl.DataFrame:
-    """The rows that a judge decided anything of."""
-    return rows.filter(pl.any_horizontal(pl.col([prefix + judge for prefix in VERDICT.values()]).is_not_null()))
+def _decided(judge: str) -> pl.Expr:
+    """Whether a judge decided anything of a row."""
+    return pl.any_horizontal(pl.col([prefix + judge for prefix in VERDICT.values()]).is_not_null())
 
 
 def _by_model(manifest: Manifest, rows: pl.DataFrame) -> Iterator[tuple[ModelSpec, int, pl.DataFrame]]:

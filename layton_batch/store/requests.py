@@ -305,6 +305,9 @@ class Requests(Transactions):
 
     def answering_batches(self) -> list[tuple[str, str, str]]:
         """Return job, run and batch wherever a batch has an answer that the job wants."""
+        return self._once("answering", self._read_answering)
+
+    def _read_answering(self) -> list[tuple[str, str, str]]:
         batches = schema.batches.c
         query = self._asking(schema.jobs.c.job_id, batches.run_id, batches.batch_id).distinct()
         query = query.where(schema.answers.c.state == AnswerState.ANSWERED, batches.key.is_not(None))

@@ -35,6 +35,7 @@ class RunRow:
     revision: str | None
     applied: str | None
     items: str | None
+    prices: str | None = None
     agreed: bool = True
     was_agreed: bool = False
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select, update
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
@@ -32,7 +32,7 @@ from layton_batch.store.rows import (
     job_from,
     run_from,
 )  # fmt: skip
-from layton_batch.store.standing import ProviderLoad, read_load, read_money, visible
+from layton_batch.store.standing import ProviderLoad, read_load, read_money
 from layton_batch.store.transactions import Writing
 from layton_batch.text import plural
 
@@ -93,6 +93,9 @@ class RunStore(Requests):
 
     def row(self) -> RunRow | None:
         """The run, or None where the store has none of this id."""
+        return self._once("run", self._read_row)
+
+    def _read_row(self) -> RunRow | None:
         with self.reading() as connection:
             row = connection.execute(select(schema.runs).where(schema.runs.c.run_id == self.run_id)).mappings().first()
         return None if row is None else run_from(row)
@@ -180,6 +183,9 @@ class RunStore(Requests):
 
     def all_jobs(self) -> list[Job]:
         """Retired jobs as well, at the end."""
+        return list(self._once("jobs", self._read_jobs))
+
+    def _read_jobs(self) -> Sequence[Job]:
         with self.reading() as connection:
             mine = select(schema.jobs).where(schema.jobs.c.run_id == self.run_id)
             return [job_from(row) for row in connection.execute(mine.order_by(schema.jobs.c.seq)).mappings()]
@@ -226,9 +232,8 @@ class RunStore(Requests):
 
     def price_changes(self) -> tuple[bool, bool]:
         """Return whether prices changed since batches were last bounded by them, and whether they ever changed."""
-        with self.reading() as connection:
-            mine = select(schema.runs.c.prices).where(schema.runs.c.run_id == self.run_id)
-            prices = connection.execute(mine).scalar()
+        row = self.row()
+        prices = None if row is None else row.prices
         return prices == CHANGED, prices is not None
 
     def reprice(
@@ -295,26 +300,35 @@ class RunStore(Requests):
     # ---- batches -----------------------------------------------------------------------------------------------
 
     def batches(self, states: Collection[Lifecycle] | None = None, provider: str | None = None) -> list[Batch]:
-        """Return the batches in order of entry, of these states or all, of this provider or all."""
-        columns = schema.batches.c
-        where = [columns.provider == provider] if provider is not None else []
-        where += [columns.state.in_(sorted(states))] if states is not None else []
-        return self._read_batches(visible(self.run_id), *where)
+        """Return the batches in order of entry, of these states or all, of this provider or all; without what is
+        planned for retired jobs."""
+        retired = self._retired_jobs()
+        return [
+            batch
+            for batch in self._once("batches", self._read_batches)
+            if (states is None or batch.state in states)
+            and provider in (None, batch.provider)
+            and not (batch.state is Lifecycle.PLANNED and batch.job_id in retired)
+        ]
 
-    def _read_batches(self, *where: ColumnElement[bool]) -> list[Batch]:
+    def planned_of_retired(self) -> list[Batch]:
+        """The planned batches of jobs that the manifest does not have any more: they are neither shown nor sent."""
+        retired = self._retired_jobs()
+        batches = self._once("batches", self._read_batches) if retired else ()
+        return [batch for batch in batches if batch.state is Lifecycle.PLANNED and batch.job_id in retired]
+
+    def _retired_jobs(self) -> frozenset[str]:
+        return frozenset(job.id for job in self.all_jobs() if job.retired)
+
+    def _read_batches(self, *where: ColumnElement[bool]) -> Sequence[Batch]:
         table = schema.batches
         query = select(table).where(table.c.run_id == self.run_id, *where).order_by(table.c.seq)
         with self.reading() as connection:
             return [batch_from(row) for row in connection.execute(query).mappings()]
 
-    def job_batches(self, job_id: str) -> list[Batch]:
+    def job_batches(self, job_id: str) -> Sequence[Batch]:
         """The batches of one job, in order of entry: what concerns a job must not cost more with every other one."""
         return self._read_batches(schema.batches.c.job_id == job_id)
-
-    def planned_of_retired(self) -> list[Batch]:
-        """The planned batches of jobs that the manifest does not have any more: they are neither shown nor sent."""
-        planned = schema.batches.c.state == Lifecycle.PLANNED
-        return self._read_batches(planned, ~visible(self.run_id))
 
     def batch(self, batch_id: str) -> Batch:
         """One batch. Raises StoreError where there is none."""
@@ -471,13 +485,11 @@ class RunStore(Requests):
         A planned batch that is due and still there was held back: what it waits for shows elsewhere. ``uncollected``:
         jobs whose ended batches are left as they are.
         """
-        table = schema.batches.c
-        is_left = and_(table.state == Lifecycle.ENDED, table.job_id.in_(sorted(uncollected)))
-        query = select(table.state, table.due_at).where(
-            table.run_id == self.run_id, table.state.in_(sorted(states)), visible(self.run_id), ~is_left
-        )
-        with self.reading() as connection:
-            moments = [_moment(row, at, pacing) for row in connection.execute(query).mappings()]
+        moments = [
+            _moment(batch, at, pacing)
+            for batch in self.batches(states)
+            if not (batch.state is Lifecycle.ENDED and batch.job_id in uncollected)
+        ]
         return min(moments, default=None)
 
     def load(self, provider: str, at: float) -> ProviderLoad:
@@ -534,6 +546,6 @@ def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest
         connection.execute(table.insert(), [{**asdict(file), "run_id": run_id} for file in files])
 
 
-def _moment(row: RowMapping, at: float, pacing: Pacing) -> float:
-    due = min(row["due_at"], at) if is_due(row["due_at"], at) else float(row["due_at"])
-    return max(due, at + pacing.held) if row["state"] == Lifecycle.PLANNED else due
+def _moment(batch: Batch, at: float, pacing: Pacing) -> float:
+    due = min(batch.due_at, at) if is_due(batch.due_at, at) else batch.due_at
+    return max(due, at + pacing.held) if batch.state is Lifecycle.PLANNED else due

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, get_args, get_type_hints
 
 import orjson
@@ -90,11 +91,14 @@ class SpecColumn(TypeDecorator[ModelSpec]):
         return orjson.dumps(content, option=orjson.OPT_SORT_KEYS).decode()
 
     def process_result_value(self, value: Any, dialect: Dialect) -> ModelSpec | None:
-        if value is None:
-            return None
-        content = orjson.loads(value)
-        reasoning = Reasoning(**content.pop("reasoning"))
-        return ModelSpec(**content, reasoning=reasoning)
+        return None if value is None else _spec(value)
+
+
+@lru_cache(1024)
+def _spec(text: str) -> ModelSpec:
+    content = orjson.loads(text)
+    reasoning = Reasoning(**content.pop("reasoning"))
+    return ModelSpec(**content, reasoning=reasoning)
 
 
 _TYPES: dict[type, Any] = {

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import TypeVar, cast
 
 from sqlalchemy import Connection, Engine, func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
@@ -29,6 +30,7 @@ _INSERT_EVENT = schema.events.insert()
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _WRITERS = 0x616E7377
 """PostgreSQL's advisory lock of write transactions."""
+Rows = TypeVar("Rows")
 
 
 def unchanged(text: str) -> str:
@@ -76,6 +78,25 @@ class Transactions:
     listen: Callable[[Event], None] | None = None
     session: Connection | None = None
     _turn: Lock = field(default_factory=Lock)
+    _known_rows: dict[str, object] | None = None
+
+    @contextmanager
+    def reading_once(self) -> Iterator[None]:
+        """Read the run, its jobs and its batches once while the block lasts, and again after each write of this
+        process. What another process writes meanwhile is seen after the block, as if it came then."""
+        self._known_rows = {}
+        try:
+            yield
+        finally:
+            self._known_rows = None
+
+    def _once(self, what: str, read: Callable[[], Rows]) -> Rows:
+        rows = self._known_rows
+        if rows is None:
+            return read()
+        if what not in rows:  # a write meanwhile puts another dictionary in this one's place
+            rows[what] = read()
+        return cast("Rows", rows[what])
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -97,6 +118,9 @@ class Transactions:
                 yield writing
         except SQLAlchemyError as error:
             raise complaint(self.engine.url, error, "written") from error
+        finally:
+            if self._known_rows is not None:
+                self._known_rows = {}
         if self.listen is not None:
             for event in writing.events:
                 self.listen(event)
