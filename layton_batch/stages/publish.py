@@ -95,7 +95,8 @@ def _site_digest(run: Run, bill: str | None) -> str | None:
     if board is None:
         return None
     bill = bill if _is_over(run) else None
-    return f"{board} {tables.digest('site', board, bill, run.manifest.frozen_json())}"
+    asked = run.manifest.frozen() | {"folder": "."}  # wherever the manifest stands
+    return f"{board} {tables.digest('site', board, bill, repr(asked))}"
 
 
 def _board_of(site: str) -> str:

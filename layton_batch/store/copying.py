@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sqlalchemy import Connection, Select, Table, select
 
 from layton_batch.store import schema
 from layton_batch.store.run_store import RunStore
 
-_PRIVATE = {"batches": ("account", "organisation")}
-"""Columns that no copy gets: who paid."""
+_WHO_PAID = {"account": None, "organisation": None}
+"""Columns that no copy gets."""
 _ROWS = 5_000
 _KEYS = 500
 """Rows that are written, and keys that are asked for, in one statement."""
@@ -26,20 +27,21 @@ class CopiedBatch:
     batch_id: str
 
 
-def copy_run(source: RunStore, target: RunStore) -> list[CopiedBatch]:
-    """Copy what the run's tables, board and bill are computed from; return the batches. Events stay behind."""
+def copy_run(source: RunStore, target: RunStore, manifest: str) -> list[CopiedBatch]:
+    """Copy what the run's tables, board and bill are computed from, with this frozen ``manifest``; return the batches.
+    Events stay behind."""
     with source.reading() as reading, target.engine.begin() as writing:
         copied = _batches_of(reading, source.run_id)
         keys = [batch.key for batch in copied]
-        for table in (schema.runs, schema.jobs):
-            _copy(reading, writing, table, select(table).where(table.c.run_id == source.run_id))
+        for table, changes in ((schema.runs, {"manifest": manifest}), (schema.jobs, {})):
+            _copy(reading, writing, table, select(table).where(table.c.run_id == source.run_id), changes)
         requests, jobs = schema.requests, schema.jobs
         mine = select(jobs.c.key).where(jobs.c.run_id == source.run_id)
         _copy(reading, writing, requests, select(requests).where(requests.c.job.in_(mine)))
         for some in _portions(keys):
-            for table in (schema.batches, schema.attempts):
-                column = table.c.key if table is schema.batches else table.c.batch
-                _copy(reading, writing, table, select(table).where(column.in_(some)))
+            batches, attempts = schema.batches, schema.attempts
+            _copy(reading, writing, batches, select(batches).where(batches.c.key.in_(some)), _WHO_PAID)
+            _copy(reading, writing, attempts, select(attempts).where(attempts.c.batch.in_(some)))
             _copy(reading, writing, schema.answers, select(schema.answers).where(schema.answers.c.batch.in_(some)))
         wanted = select(requests.c.answer).where(requests.c.job.in_(mine))
         answers = schema.answers
@@ -58,10 +60,15 @@ def _batches_of(connection: Connection, run_id: str) -> list[CopiedBatch]:
     return [CopiedBatch(*row) for row in connection.execute(query)]
 
 
-def _copy(reading: Connection, writing: Connection, table: Table, query: Select[tuple[object, ...]]) -> None:
-    private = dict.fromkeys(_PRIVATE.get(table.name, ()))
+def _copy(
+    reading: Connection,
+    writing: Connection,
+    table: Table,
+    query: Select[tuple[object, ...]],
+    changes: Mapping[str, object] = MappingProxyType({}),
+) -> None:
     for rows in reading.execute(query).mappings().partitions(_ROWS):
-        writing.execute(table.insert(), [{**row, **private} for row in rows])
+        writing.execute(table.insert(), [{**row, **changes} for row in rows])
 
 
 def _portions(keys: Sequence[int]) -> Iterator[Sequence[int]]:

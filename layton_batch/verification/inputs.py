@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import tarfile
@@ -18,6 +19,7 @@ from sqlalchemy import select
 from layton_batch.errors import DataError
 from layton_batch.files import limits
 from layton_batch.files.run_folder import RunFolder, Workspace
+from layton_batch.manifest.manifest import Manifest
 from layton_batch.store import schema
 from layton_batch.store.copying import CopiedBatch, copy_run
 from layton_batch.store.engine import open_engine, sqlite_url
@@ -47,14 +49,16 @@ def copied_sources(folder: RunFolder, store: RunStore) -> Iterator[RunSources]:
 
 def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> RunSources:
     """Copy the sources of a run into an empty workspace."""
-    engine = open_engine(sqlite_url(workspace.database))
-    try:
-        batches = copy_run(store, RunStore(engine, store.run_id))
-    finally:
-        engine.dispose()
     copy = workspace.run(store.run_id)
     copy.root.mkdir()
-    files = [path for path in folder.root.iterdir() if path.suffix in (".json", ".jsonl") and path != folder.log]
+    manifest = _write_without_place(folder.manifest.read_bytes(), copy.manifest)
+    engine = open_engine(sqlite_url(workspace.database))
+    try:
+        batches = copy_run(store, RunStore(engine, store.run_id), manifest.frozen_json())
+    finally:
+        engine.dispose()
+    left_out = folder.log, folder.manifest
+    files = [path for path in folder.root.iterdir() if path.suffix in (".json", ".jsonl") and path not in left_out]
     files += [*folder.labels.glob("*"), *folder.history.glob("*"), *folder.tables.glob("items/*")]
     for path in files:
         if not path.name.startswith("."):
@@ -71,6 +75,17 @@ def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> Ru
         target.root.mkdir(parents=True, exist_ok=True)
     board = folder.part("leaderboard", "leaderboard")
     return RunSources(copy, tuple(batches), board.stat().st_mtime_ns if board.exists() else None)
+
+
+def _write_without_place(content: bytes, path: Path) -> Manifest:
+    """Write a run's manifests without the folder that they stood in, which tells of a machine and of who works on it.
+    Return the manifest of now."""
+    document = json.loads(content)
+    for frozen in (document, *(revision["manifest"] for revision in document["revisions"])):
+        frozen["folder"] = "."
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    path.write_text(text, encoding="utf-8")
+    return Manifest.from_frozen(text)
 
 
 def _link(path: Path, to: Path) -> None:

@@ -266,7 +266,7 @@ def test_every_flipped_bit_of_a_site_is_named(site: Path, offline: Path, flips: 
 
 def test_the_data_of_a_site_says_neither_where_the_run_was_nor_who_paid(finished: Finished, site: Path) -> None:
     packed = zstandard.ZstdDecompressor().stream_reader((site / "sources.tar.zst").read_bytes()).read()
-    assert str(finished.folder / "runs").encode() not in packed
+    assert str(finished.folder).encode() not in packed
     with unpacked_sources(site / "sources.tar.zst") as sources, open_store(sources.folder, Settings(site)) as store:
         assert {(batch.account, batch.organisation) for batch in store.batches()} == {(None, None)}
 
