@@ -68,13 +68,13 @@ def cancel(
 def _cancelled(
     folder: RunFolder, settings: Settings, conversation: Conversation, clock: Clock, *, no_wait: bool
 ) -> CancelledRun:
-    """Cancel the run and, unless ``no_wait``, wait until its batches have ended."""
+    """Cancel the run and, unless ``no_wait``, wait until the batches at providers have ended."""
     calls = _has_batches_to_stop(folder, settings)
     with open_folder(folder, settings, clock=clock, calls_providers=calls) as opened:
         if calls:
             warn(address_notes(opened.manifest, settings))
         _ask_to_stop(opened)
-        status = read_status(opened.store) if no_wait else drive_with_reports(opened, conversation)
+        status = read_status(opened.store) if no_wait and calls else drive_with_reports(opened, conversation)
         return CancelledRun.read(opened.folder, opened.store, status, opened.trouble)
 
 
