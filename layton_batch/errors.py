@@ -100,6 +100,17 @@ class SentElsewhereError(LaytonBatchError):
     exit_code = 75
 
 
+class HeldBackError(LaytonBatchError):
+    """Nothing may be sent to the provider now: ``until`` then (epoch seconds), or until another batch has an answer."""
+
+    transient = True
+    exit_code = 75
+
+    def __init__(self, reason: str, until: float | None) -> None:
+        super().__init__(reason)
+        self.until = until
+
+
 class StoppedError(LaytonBatchError):
     """The program was told to stop while a call was on its way: nothing is noted of the call, as after a kill."""
 

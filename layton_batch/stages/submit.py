@@ -18,12 +18,13 @@ from layton_batch.batches.decisions import at, carry_out, step_each
 from layton_batch.batches.reconcile import reconcile, sent_already, submission
 from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
-from layton_batch.errors import FileError, ProviderError, SentElsewhereError
+from layton_batch.errors import FileError, HeldBackError, ProviderError, SentElsewhereError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.states import Lifecycle
+from layton_batch.store.standing import ProviderLoad
 
 
 def submit(run: Run, tick: Tick, thread: ProviderThread, batches: Sequence[Batch]) -> bool:
@@ -127,20 +128,24 @@ def _is_as_planned(run: Run, batch: Batch) -> bool:
 
 def _list_and_create(run: Run, tick: Tick, provider: Provider, batch: Batch, input_ref: str | None) -> bool:
     """Read the provider's list, state the intent, and send the one paid call: one batch of a provider at a time."""
-    begun = run.clock.now()
-    if wait := outage_wait(batch, run.store.load(batch.provider, begun), begun, run.pacing):
-        return carry_out(run, batch, machine.held_back(batch, wait.reason, wait.until))
+
+    def check(load: ProviderLoad) -> None:
+        if wait := outage_wait(batch, load, run.clock.now(), run.pacing):
+            raise HeldBackError(wait.reason, wait.until)
+
     try:
+        check(run.store.load(batch.provider, run.clock.now()))
         matches = sent_already(run, tick.lists, provider, batch, input_ref)
+        if copies := [match for match in matches if match.of_a_copy]:
+            return carry_out(run, batch, machine.after_copies(batch, copies))
+        now = at(run, batch)
+        batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now, check)
+    except HeldBackError as wait:
+        return carry_out(run, batch, machine.held_back(batch, str(wait), wait.until))
     except ProviderError as error:
         return carry_out(run, batch, machine.after_unread_list(batch, error, at(run, batch)), error)
-    if copies := [match for match in matches if match.of_a_copy]:
-        return carry_out(run, batch, machine.after_copies(batch, copies))
-    now = at(run, batch)
-    try:
-        batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
     except SentElsewhereError as error:
-        return carry_out(run, batch, machine.withdrawn(batch, str(error), now.now, plan_again=True))
+        return carry_out(run, batch, machine.withdrawn(batch, str(error), run.clock.now(), plan_again=True))
     if matches:
         return carry_out(run, batch, machine.after_certain(batch, matches, at(run, batch)))
     try:

@@ -338,8 +338,15 @@ class RunStore(Requests):
             f"run {self.run_id} has no batch {batch_id!r}; `layton-batch status {self.run_id} --json` lists its batches"
         )
 
-    def apply(self, batch: Batch, decision: Move | Wait, at: float) -> Batch:
-        """Apply a decision about the batch in one transaction. Return the batch as it is then.
+    def apply(
+        self,
+        batch: Batch,
+        decision: Move | Wait,
+        at: float,
+        check: Callable[[ProviderLoad], None] = lambda _load: None,
+    ) -> Batch:
+        """Apply a decision about the batch in one transaction. Return the batch as it is then. ``check``: raises an
+        error if this would pay and the provider's load by now forbids it.
 
         To ``submitting``: the intent is committed and marked when this returns. Raises IllegalMoveError (not in the
         table of moves), StaleStateError (the batch is in another state by now), RunCancelledError (a person cancelled
@@ -357,6 +364,8 @@ class RunStore(Requests):
             cancelled = select(schema.runs.c.cancelled).where(schema.runs.c.run_id == self.run_id)
             if paying and writing.connection.scalar(cancelled):
                 raise RunCancelledError(f"batch {batch.id} is not sent: the run was cancelled a moment ago")
+            if paying:
+                check(read_load(writing.connection, batch.provider, at))
             self._change(writing, batch, changes)
             if isinstance(decision, Move):
                 self._move(writing, batch, decision, at)

@@ -14,6 +14,8 @@ from layton_batch.store import schema
 from layton_batch.store.rows import ZERO, RunMoney, reserve
 
 HOUR = 3600.0
+LONGEST_CREATE = 600.0
+"""Seconds after which nobody waits for the answer to a create any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class ProviderLoad:
     """Open work of all runs in the database at one provider: a provider counts by account.
 
     ``queued_bytes``: of batch files by model. ``creates``: calls within the last hour; ``oldest_create``: the first.
-    ``unclear``: None: its last create was answered clearly. ``sending``: batches that are sent now, beside those.
+    ``unclear``: None: its last create was answered clearly. ``sending``: batches whose create is not answered yet.
     """
 
     running: int = 0
@@ -78,6 +80,8 @@ def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
         table.state, table.given_up_creates, table.submitting_at, table.unclear_since, table.failed_status,
         accepted.label("accepted"),
     ).where(here, states, table.unclear_since.is_not(None), table.submitting_at > accepted)  # fmt: skip
+    on_its_way = table.state == Lifecycle.SUBMITTING, table.unclear_since.is_(None)
+    sending = select(func.count()).where(here, *on_its_way, table.submitting_at > at - LONGEST_CREATE)
     load = [(model, int(count), int(size)) for model, count, size in connection.execute(work)]
     creates, oldest = connection.execute(recent).one()
     return ProviderLoad(
@@ -86,6 +90,7 @@ def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
         creates=int(creates),
         oldest_create=oldest,
         unclear=_unclear_creates(connection.execute(unclear).all()),
+        sending=int(connection.execute(sending).scalar_one()),
     )
 
 

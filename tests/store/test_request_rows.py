@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import Engine
 
-from layton_batch.errors import SentElsewhereError, StaleStateError
+from layton_batch.errors import HeldBackError, SentElsewhereError, StaleStateError
 from layton_batch.records import Batch, Content, End, Job
 from layton_batch.runs.status import read_status
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
@@ -17,6 +17,7 @@ from layton_batch.store.engine import open_engine
 from layton_batch.store.request_rows import NewRequests, asked_again
 from layton_batch.store.revising import Revision, revise
 from layton_batch.store.run_store import RunStore
+from layton_batch.store.standing import LONGEST_CREATE, ProviderLoad
 from tests.support.store_rows import JOB, NOTHING, NOW, SPEC, batch, moved
 
 PRINTS = tuple(bytes([number]) * 32 for number in range(3))
@@ -132,6 +133,22 @@ def test_a_create_that_may_have_been_carried_out_keeps_others_out(url: str) -> N
         with pytest.raises(SentElsewhereError):
             go(second, Lifecycle.SUBMITTING)
         go(first, Lifecycle.SUBMITTING)
+
+
+def test_a_create_of_another_process_counts_when_the_intent_to_pay_is_committed(url: str) -> None:
+    """So two processes that try a provider after an outage in one second make one create."""
+
+    def check(load: ProviderLoad) -> None:
+        if load.sending:
+            raise HeldBackError("another batch is tried first", None)
+
+    with database(url) as engine:
+        first, second = planned(engine, "one", ("r-1",)), planned(engine, "two", ("r-2",))
+        go(first, Lifecycle.SUBMITTING, submitting_at=NOW)
+        before = second.batch(batch(0).id)
+        for at, is_held in ((NOW + 1, True), (NOW + LONGEST_CREATE + 1, False)):
+            with pytest.raises(HeldBackError) if is_held else nullcontext():
+                second.apply(before, moved(before, Lifecycle.SUBMITTING), at, check)
 
 
 def test_an_answer_that_is_asked_for_again_is_another_one(url: str) -> None:
