@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from layton_batch.clock import Clock
@@ -48,15 +48,18 @@ def _ticks(
     while True:
         heed_stop()
         late = _late(run.clock, stop_at)
-        moved = advance(run, None if once or late else PATIENCE)  # at the end no provider is left amid its work
-        moved |= run.threads.are_busy
-        status = read_status(run.store, counted=None if moved else status)
-        progress(status)
-        halted = (once or status.state in _HALTED) and not moved  # what moved may have let money go
-        if is_finished(run) or late or halted:
+        with run.store.reading_once():
+            moved = advance(run, None if once or late else PATIENCE)  # at the end no provider is left amid its work
+            moved |= run.threads.are_busy
+            status = read_status(run.store, counted=None if moved else status)
+            progress(status)
+            halted = (once or status.state in _HALTED) and not moved  # what moved may have let money go
+            is_over = is_finished(run) or late or halted
+            moments = () if is_over or moved else (next_due(run), stop_at)
+        if is_over:
             return read_status(run.store)
         if not moved:
-            _wait(run, stop_at)
+            _wait(run, moments)
 
 
 _HALTED = frozenset({RunState.NEEDS_PERSON, RunState.OVER_BUDGET})
@@ -66,10 +69,10 @@ def _late(clock: Clock, stop_at: float | None) -> bool:
     return stop_at is not None and clock.now() >= stop_at
 
 
-def _wait(run: Run, stop_at: float | None) -> None:
+def _wait(run: Run, moments: Iterable[float | None]) -> None:
     now = run.clock.now()
-    moments = [moment for moment in (next_due(run), stop_at) if moment is not None]
-    run.clock.sleep(min(max(min(moments, default=now) - now, SHORTEST), run.pacing.idle))
+    first = min((moment for moment in moments if moment is not None), default=now)
+    run.clock.sleep(min(max(first - now, SHORTEST), run.pacing.idle))
 
 
 def deadline(until: str | None, clock: Clock) -> float | None:

@@ -23,6 +23,7 @@ from layton_batch.store import request_rows, schema
 from layton_batch.store.intents import writing_intent
 from layton_batch.store.requests import Requests
 from layton_batch.store.rows import (
+    ZERO,
     RunMoney,
     RunRow,
     batch_from,
@@ -30,9 +31,10 @@ from layton_batch.store.rows import (
     changed,
     job_columns,
     job_from,
+    reserve,
     run_from,
 )  # fmt: skip
-from layton_batch.store.standing import ProviderLoad, read_load, read_money
+from layton_batch.store.standing import ProviderLoad, read_load
 from layton_batch.store.transactions import Writing
 from layton_batch.text import plural
 
@@ -531,9 +533,13 @@ class RunStore(Requests):
                 writing.event(at, batch_id, "charged_again", f"${before.spent_usd:f} became ${spent:f}: prices changed")
 
     def money(self) -> RunMoney:
-        """Return what the run's batches say of money, added up."""
-        with self.reading() as connection:
-            return read_money(connection, self.run_id)
+        """Add up what the run's batches have cost, what is set aside for them, and what nobody can tell."""
+        batches = self._once("batches", self._read_batches)
+        return RunMoney(
+            spent=sum((batch.spent_usd for batch in batches), ZERO),
+            reserved=sum((reserve(batch.state, batch.max_cost) for batch in batches), ZERO),
+            unknown_cost=sum((batch.unknown_usd + batch.creates_usd for batch in batches), ZERO),
+        )
 
 
 _FOR_PEOPLE = frozenset({"reason", "provider_status"})

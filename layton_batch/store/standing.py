@@ -1,4 +1,4 @@
-"""Amounts that a batch about to be sent is weighed against: money, and what its provider already has of ours."""
+"""What a provider already has of ours, against which a batch about to be sent is weighed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, or_, select
+from sqlalchemy import Connection, func, or_, select
 
 from layton_batch.records import Batch
 from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.store import schema
-from layton_batch.store.rows import ZERO, RunMoney, reserve
 
 HOUR = 3600.0
 LONGEST_CREATE = 600.0
@@ -58,13 +57,6 @@ class ProviderLoad:
         )
 
 
-def visible(run_id: str) -> ColumnElement[bool]:
-    """Batches that count: all but what is planned for a retired job."""
-    jobs, batches = schema.jobs, schema.batches
-    retired = select(jobs.c.job_id).where(jobs.c.run_id == run_id, jobs.c.retired)
-    return or_(batches.c.state != Lifecycle.PLANNED, batches.c.job_id.not_in(retired))
-
-
 def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
     """Read the open work at a provider, its creates within the last hour, and those since its last clear one."""
     table = schema.batches.c
@@ -106,16 +98,3 @@ def _unclear_creates(rows: Sequence[Any]) -> UnclearCreates | None:
         last=last.submitting_at,
         status=last.failed_status,
     )
-
-
-def read_money(connection: Connection, run_id: str) -> RunMoney:
-    """Add up what the batches of a run have cost, what is set aside for them, and what nobody can tell."""
-    table = schema.batches.c
-    columns = table.state, table.max_cost, table.spent_usd, table.unknown_usd, table.creates_usd
-    spent = reserved = unknown = ZERO
-    for state, bound, cost, of_requests, of_creates in connection.execute(
-        select(*columns).where(table.run_id == run_id)
-    ):
-        spent, unknown = spent + cost, unknown + of_requests + of_creates
-        reserved += reserve(state, bound)
-    return RunMoney(spent, reserved, unknown)

@@ -83,7 +83,11 @@ class Transactions:
     @contextmanager
     def reading_once(self) -> Iterator[None]:
         """Read the run, its jobs and its batches once while the block lasts, and again after each write of this
-        process. What another process writes meanwhile is seen after the block, as if it came then."""
+        process. What another process writes meanwhile is seen after the block, as if it came then. Within such a block
+        another one changes nothing."""
+        if self._known_rows is not None:
+            yield
+            return
         self._known_rows = {}
         try:
             yield
