@@ -100,7 +100,7 @@ class SentElsewhereError(LaytonBatchError):
     exit_code = 75
 
 
-class HeldBackError(LaytonBatchError):
+class BatchWaitError(LaytonBatchError):
     """Nothing may be sent to the provider now: ``until`` then (epoch seconds), or until another batch has an answer."""
 
     transient = True

@@ -33,7 +33,7 @@ def advance(run: Run, patience: float | None = None) -> bool:
     busy, and a later tick picks up what they did; None waits for all.
     """
     run.store.require_session()
-    run.remaking = False
+    run.engine.is_remaking = False
     with run.store.reading_once():
         moved = plan(run)  # manifest → jobs, requests, batch files
         tick = Tick(is_cancelled=is_cancelled(run))
@@ -81,30 +81,32 @@ def _rank(run: Run) -> bool:
 def is_finished(run: Run) -> bool:
     """Return whether the run is over but for what a person has to see to."""
     jobs = run.store.jobs()
-    if run.remaking or run.threads.are_busy or run.store.planned_of_retired():
+    if run.engine.is_remaking or run.threads.are_busy or run.store.planned_of_retired():
         return False
-    batches = run.store.batches(OPEN)
-    row = run.store.row()
-    job_ids = _left(run, jobs)
+    job_ids, trouble = _left(run, jobs), run.engine.trouble
     jobs = [replace(job, graded=True) if job.id in job_ids else job for job in jobs]
-    batches = [batch for batch in batches if not (batch.job_id in run.trouble and batch.state is Lifecycle.ENDED)]
-    return is_over(row, jobs, batches)
+    batches = [
+        batch
+        for batch in run.store.batches(OPEN)
+        if batch.state is not Lifecycle.ENDED or batch.job_id not in trouble  # else nobody collects it
+    ]
+    return is_over(run.store.row(), jobs, batches)
 
 
 def _left(run: Run, jobs: Sequence[Job]) -> set[str]:
     """The jobs that a person has to see to, and those that wait for them."""
-    if not run.trouble:
+    if not run.engine.trouble:
         return set()
     waits_for = {job.id: job.depends_on for job in jobs}
     waits_for |= {job_id: rejudged.own for job_id, rejudged in run.rejudging.items()}
-    return {job_id for job_id, other in waits_for.items() if {job_id, other} & run.trouble.keys()}
+    return {job_id for job_id, other in waits_for.items() if {job_id, other} & run.engine.trouble.keys()}
 
 
 def next_due(run: Run) -> float | None:
     """When the next batch is due, or another run is to be looked at that asks for answers which this one waits for
     (epoch seconds); None where nothing is waiting for time to pass."""
     states, now = OPEN - {Lifecycle.LOST}, run.clock.now()
-    due = run.store.next_due(now, states, run.pacing, uncollected=run.trouble.keys())
+    due = run.store.next_due(now, states, run.pacing, uncollected=run.engine.trouble.keys())
     if due is not None:
         return due
     ungraded = [job.id for job in run.store.jobs() if job.planned and not job.graded]

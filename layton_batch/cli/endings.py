@@ -44,7 +44,7 @@ def print_outcome(run: Run, status: Status, *, with_board: bool = True) -> None:
 
 def say_trouble(run: Run) -> None:
     """Print what a person has to do about the run's tables."""
-    for line in trouble_lines(run.trouble):
+    for line in trouble_lines(run.engine.trouble):
         say(line)
 
 

@@ -75,7 +75,7 @@ def _cancelled(
             warn(address_notes(opened.manifest, settings))
         _ask_to_stop(opened)
         status = read_status(opened.store) if no_wait and calls else drive_with_reports(opened, conversation)
-        return CancelledRun.read(opened.folder, opened.store, status, opened.trouble)
+        return CancelledRun.read(opened.folder, opened.store, status, opened.engine.trouble)
 
 
 def _ask_to_stop(run: Run) -> None:

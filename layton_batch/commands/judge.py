@@ -94,7 +94,7 @@ def judge_file(
         ) as (opened, status),
     ):  # fmt: skip
         conversation.end(opened, status)
-        return RunResult.read(opened.folder, opened.store, status, opened.trouble)
+        return RunResult.read(opened.folder, opened.store, status, opened.engine.trouble)
 
 
 def judge(
@@ -158,7 +158,7 @@ def _check_all_judged(opened: Run, status: Status) -> None:
         steps = next_steps(status, reserves_expected=opened.manifest.budget.bound is not None)
         raise OverBudgetError(f"judge: {status.reason}. {' '.join(steps)}")
     if status.state is not RunState.DONE:
-        details = [*([status.reason] if status.reason else next_steps(status)), *opened.trouble.values()]
+        details = [*([status.reason] if status.reason else next_steps(status)), *opened.engine.trouble.values()]
         raise UnfinishedRunError(f"judge: not all verdicts of run {status.run} are here: {' '.join(details)}")
     if unanswered := sum(job.unanswered for job in status.jobs if job.role != str(Role.PREDICT)):
         requests = plural(unanswered, "request")

@@ -236,8 +236,8 @@ class _Night:
                 status,
             ):
                 work.folder, work.status, work.budget = run.folder, status, manifest.budget.max_usd
-                warn(trouble_lines(run.trouble))
-                work.code = FileError.exit_code if run.trouble else exit_code(status)
+                warn(trouble_lines(run.engine.trouble))
+                work.code = FileError.exit_code if run.engine.trouble else exit_code(status)
         except (LaytonBatchError, OSError) as error:
             refusal = error if isinstance(error, LaytonBatchError) else refusal_of_system(error, _AGAIN)
             if refusal is None:

@@ -104,4 +104,4 @@ def run(
         ) as (opened, status),
     ):  # fmt: skip
         conversation.end(opened, status)
-        return RunResult.read(opened.folder, opened.store, status, opened.trouble)
+        return RunResult.read(opened.folder, opened.store, status, opened.engine.trouble)

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import DamagedTableError, StoppedError
-from layton_batch.files import atomic, item_table, tables
+from layton_batch.files import item_table
 from layton_batch.files.item_list import shown_digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Account, Batch, Item, Job, ModelSpec
+from layton_batch.records import Account, Batch, Item, ModelSpec
 from layton_batch.runs.folders import on_this_machine
 from layton_batch.runs.identity import job_identity, predict_id, run_mark
+from layton_batch.runs.job_engine import JobEngine
 from layton_batch.runs.provider_threads import ProviderThread, ProviderThreads
 from layton_batch.runs.requests import PromptCache
 from layton_batch.runs.stores import check_items
-from layton_batch.runs.work_engine import Arguments, CallingThread
 from layton_batch.states import Role
 from layton_batch.tasks.protocol import Task
 
@@ -101,16 +100,9 @@ class Run:
     load_gold: Callable[[], GoldSet | None]
     load_labels: Callable[[], Labels]
     pacing: Pacing = field(default_factory=Pacing)
-    engine: Executor = field(default_factory=CallingThread)
-    """Executor that makes the tables of jobs."""
     revision: str | None = None
     """Digest of what this process's revision of the manifest asks; None: it keeps to what the store's jobs ask."""
-    remaking: bool = False
-    """A damaged table was removed in this tick, or the worker that made it ended: the next tick makes it."""
-    _removed: set[Path] = field(default_factory=set)
     stopping: Event = field(default_factory=Event)
-    trouble: dict[str, str] = field(default_factory=dict)
-    """Reason, by job or by what is made of all of them, why this process leaves it; a person has to see to it."""
     repriced: bool = False
     """This process did what a change of prices asks for, as far as the tables could be read."""
     prompt_cache: PromptCache = field(default_factory=PromptCache)
@@ -123,53 +115,14 @@ class Run:
     _tasks: dict[int, Task] = field(default_factory=dict)
     _item_digests: dict[str, str] = field(default_factory=dict)
     threads: ProviderThreads = field(init=False)
+    engine: JobEngine = field(init=False)
 
     def __post_init__(self) -> None:
         self.threads = ProviderThreads(self.executor, self.providers.dialect)
+        self.engine = JobEngine(self.folder.tables, self._note)
 
-    def submit_work(
-        self, work: Callable[Arguments, None], /, *args: Arguments.args, **kwargs: Arguments.kwargs
-    ) -> Future[None]:
-        """Give a job's work to the engine. ``work``: a function of a module, of records that pickle can carry."""
-        try:
-            return self.engine.submit(work, *args, **kwargs)
-        except BrokenExecutor:
-            self.engine = CallingThread()
-            return self.engine.submit(work, *args, **kwargs)
-
-    def wait_for_work(self, job: Job, work: Future[None]) -> bool:
-        """Wait for a job's work. Return False if its worker was lost: the next tick does the work in this process."""
-        try:
-            work.result()
-        except (BrokenExecutor, CancelledError) as error:
-            self.engine, self.remaking = CallingThread(), True
-            reason = str(error) or type(error).__name__
-            detail = f"{job.id}: the engine lost the worker that made its tables ({reason}); the next tick makes them"
-            self.store.add_event(self.clock.now(), None, "worker_lost", detail)
-            return False
-        return True
-
-    def apart(self, about: str, work: Callable[[], bool]) -> bool:
-        """Work on one job and return the result. A damaged table stops that job only: the rest of the run goes on.
-
-        A damaged table of the run that is computed from others is removed, and its stage makes it again. Else the job
-        is left as it is.
-        """
-        if about in self.trouble:
-            return False
-        try:
-            return work()
-        except DamagedTableError as error:
-            is_new = error.path not in self._removed
-            if is_new and error.path.is_relative_to(self.folder.tables) and error.path.parent.name in tables.DERIVED:
-                atomic.remove(error.path)
-                self._removed.add(error.path)
-                self.remaking = True
-                self.store.add_event(self.clock.now(), None, "table_made_again", f"{about}: {error}")
-                return True
-            self.trouble[about] = str(error)
-            self.store.add_event(self.clock.now(), None, "table_damaged", f"{about}: {error}")
-            return False
+    def _note(self, event: str, detail: str) -> None:
+        self.store.add_event(self.clock.now(), None, event, detail)
 
     @cached_property
     def paid_answers(self) -> PaidAnswers:

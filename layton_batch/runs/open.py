@@ -47,10 +47,10 @@ from layton_batch.runs.context import Providers, Run
 from layton_batch.runs.environment_notes import is_own_address
 from layton_batch.runs.folders import home_of, made_up, run_id_of, stored_manifest
 from layton_batch.runs.identity import asked_digest
+from layton_batch.runs.job_engine import check_engine, opened_engine
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.revisions import item_changes, run_json
 from layton_batch.runs.stores import check_files, open_store, recording, store_at
-from layton_batch.runs.work_engine import check_engine, opened_engine
 from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import Task
 from layton_batch.text import plural
@@ -147,7 +147,7 @@ def _opened(inputs: _Inputs, request_digest: str | None) -> Iterator[Run]:
                 ),
             )
         run = inputs.run(store, executor, request_digest)
-        run.engine = engine
+        run.engine.executor = engine
         try:
             yield run
         finally:

@@ -42,7 +42,7 @@ def collect(run: Run, tick: Tick, thread: ProviderThread) -> bool:
     ended = [
         batch
         for batch in run.store.batches({Lifecycle.ENDED}, thread.provider)
-        if run.threads.of(batch) == thread and is_due(batch.due_at, now) and batch.job_id not in run.trouble
+        if run.threads.of(batch) == thread and is_due(batch.due_at, now) and batch.job_id not in run.engine.trouble
     ]
     if not ended:
         return False
@@ -51,7 +51,7 @@ def collect(run: Run, tick: Tick, thread: ProviderThread) -> bool:
         if run.stopping.is_set():
             break
         try:
-            moved |= run.apart(batch.job_id, partial(_collect_one, run, tick, jobs[batch.job_id], batch))
+            moved |= run.engine.apart(batch.job_id, partial(_collect_one, run, tick, jobs[batch.job_id], batch))
         except NoAnswer:
             break  # each other download would wait as long
     if moved:

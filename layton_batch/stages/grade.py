@@ -12,8 +12,8 @@ from layton_batch.files import tables
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job, Response
 from layton_batch.runs.context import Run
+from layton_batch.runs.job_engine import CallingThread
 from layton_batch.runs.requests import FIRST_SAMPLE
-from layton_batch.runs.work_engine import CallingThread
 from layton_batch.stages.ask import spec_of
 from layton_batch.stages.job_tables import VERDICTS, Grading, grade_apart, grade_job
 from layton_batch.stages.prompts import reopen_juries
@@ -39,9 +39,11 @@ def grade(run: Run) -> bool:
     again = {job.id for job in over}
     gone = [job for job in jobs if job.graded and job.id not in again and not _has_tables(run, job)]
     work: dict[str, Future[None]] = {}
-    moved = [run.apart(job.id, partial(_begin, run, job, work)) for job in (*over, *gone)]
-    moved += [run.apart(job.id, partial(_end, run, job, work.pop(job.id))) for job in over if job.id in work]
-    moved += [run.apart(job.id, partial(run.wait_for_work, job, work.pop(job.id))) for job in gone if job.id in work]
+    moved = [run.engine.apart(job.id, partial(_begin, run, job, work)) for job in (*over, *gone)]
+    moved += [run.engine.apart(job.id, partial(_end, run, job, work.pop(job.id))) for job in over if job.id in work]
+    moved += [
+        run.engine.apart(job.id, partial(run.engine.wait_for, job, work.pop(job.id))) for job in gone if job.id in work
+    ]
     return any([*moved, reopen_juries(run)])
 
 
@@ -57,7 +59,7 @@ def _parts(run: Run, job: Job) -> Sequence[Path]:
     return [run.folder.part(name, job.id) for name in names]
 
 
-def _begin(run: Run, job: Job, work: dict[str, Future[None]]) -> bool:
+def _begin(run: Run, job: Job, begun: dict[str, Future[None]]) -> bool:
     """Start writing the job's tables, unless some answers are asked for again. Return True in that case."""
     judged, located = _judged(run, job), locate_responses(run, job.id)
     if (not job.graded or job.is_stale) and have_more_room(run, job):
@@ -67,15 +69,15 @@ def _begin(run: Run, job: Job, work: dict[str, Future[None]]) -> bool:
         return True
     write_reused(run, job)
     grading = _grading(run, job, judged, located)
-    if isinstance(run.engine, CallingThread):
-        work[job.id] = run.submit_work(grade_job, grading, run.task, run.item)
+    if isinstance(run.engine.executor, CallingThread):
+        begun[job.id] = run.engine.submit(grade_job, grading, run.task, run.item)
     else:
-        work[job.id] = run.submit_work(grade_apart, grading)
+        begun[job.id] = run.engine.submit(grade_apart, grading)
     return False
 
 
 def _end(run: Run, job: Job, work: Future[None]) -> bool:
-    if run.wait_for_work(job, work):
+    if run.engine.wait_for(job, work):
         run.store.set_graded(job, run.clock.now())
     return True
 

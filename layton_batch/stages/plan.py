@@ -32,7 +32,7 @@ def plan(run: Run) -> bool:
     if jobs and (later := _asked_later(run, jobs)):
         run.store.add_jobs([*jobs, *later], run.clock.now())
         jobs = run.store.jobs()
-    moved |= run.apart("prices", partial(reprice, run))
+    moved |= run.engine.apart("prices", partial(reprice, run))
     if row is not None and row.cancelled:
         return moved
     if reopen_juries(run):
@@ -40,13 +40,13 @@ def plan(run: Run) -> bool:
     done = {None, *(job.id for job in jobs if job.graded)}
     for job in jobs:
         if not job.planned and _waits_for(run, job) in done:
-            moved |= run.apart(job.id, partial(ask, run, job, run.mark))
+            moved |= run.engine.apart(job.id, partial(ask, run, job, run.mark))
     wanted, busy = run.store.jobs_with_wanted(), {batch.job_id for batch in run.store.batches(OPEN)}
     for job in run.store.jobs():
         is_ungraded = not job.graded or job.is_stale
         waits = is_ungraded and job.id not in busy  # for others, or is over: what they leave is asked here
         if job.planned and (job.id in wanted or waits):
-            moved |= run.apart(job.id, partial(ask_wanted, run, job))
+            moved |= run.engine.apart(job.id, partial(ask_wanted, run, job))
     if moved:
         _say_who_asks(run)
     return moved

@@ -28,7 +28,7 @@ from layton_batch.store.run_store import RunStore
 
 def publish(run: Run) -> bool:
     """Make the pages and the cost table what the tables say, where they can be read."""
-    return run.apart("site", partial(_publish, run))
+    return run.engine.apart("site", partial(_publish, run))
 
 
 def _publish(run: Run) -> bool:

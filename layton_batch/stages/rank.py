@@ -91,7 +91,7 @@ def rank(run: Run) -> bool:
     done = finished_jobs(run)
     if not done and has_models(run.store.jobs()):
         return False
-    return run.apart("leaderboard", lambda: _rank(run, done))
+    return run.engine.apart("leaderboard", lambda: _rank(run, done))
 
 
 def is_current(run: Run) -> bool:

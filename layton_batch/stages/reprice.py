@@ -43,14 +43,15 @@ def reprice(run: Run) -> bool:
             return False
         for job in run.store.all_jobs():
             job_batches = [batch for batch in batches if batch.job_id == job.id and batch.path]
-            run.apart(job.id, partial(_reprice_job, run, job, job_batches, expected))
+            run.engine.apart(job.id, partial(_reprice_job, run, job, job_batches, expected))
     else:  # what was in hand when that was done, and was not sent after all, still has its old bound
         planned = [batch for batch in planned if ever and batch.due_at > 0]
-    planned = [batch for batch in planned if batch.job_id not in run.trouble and batch.id not in run.threads.sending]
+    trouble, sending = run.engine.trouble, run.threads.sending
+    planned = [batch for batch in planned if batch.job_id not in trouble and batch.id not in sending]
     new_bounds = {batch.id: _reserve(run, batch, expected[batch.id]) for batch in planned}
-    is_complete = not run.remaking  # else a table is made again first, and then all is done anew
+    is_complete = not run.engine.is_remaking  # else a table is made again first, and then all is done anew
     run.repriced |= new and is_complete
-    for_all = is_complete and not any(batch.job_id in run.trouble for batch in batches)
+    for_all = is_complete and not any(batch.job_id in trouble for batch in batches)
     return (new or bool(planned)) and run.store.reprice(planned, new_bounds, run.clock.now(), new=new, for_all=for_all)
 
 

@@ -21,13 +21,13 @@ def score(run: Run) -> bool:
 
 
 def _count(run: Run, stale: Sequence[Job], jobs: Sequence[Job]) -> bool:
-    work = {job.id: run.submit_work(count_votes, _counting(run, job, jobs)) for job in stale}
+    work = {job.id: run.engine.submit(count_votes, _counting(run, job, jobs)) for job in stale}
 
     def counted(job: Job) -> bool:
-        run.wait_for_work(job, work.pop(job.id))
+        run.engine.wait_for(job, work.pop(job.id))
         return True
 
-    moved = [run.apart(job.id, partial(counted, job)) for job in stale]
+    moved = [run.engine.apart(job.id, partial(counted, job)) for job in stale]
     return any(moved)
 
 

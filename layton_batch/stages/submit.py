@@ -18,7 +18,7 @@ from layton_batch.batches.decisions import at, carry_out, step_each
 from layton_batch.batches.reconcile import reconcile, sent_already, submission
 from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
-from layton_batch.errors import FileError, HeldBackError, ProviderError, SentElsewhereError
+from layton_batch.errors import BatchWaitError, FileError, ProviderError, SentElsewhereError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
@@ -41,7 +41,9 @@ def to_send(run: Run, tick: Tick, waiting: Sequence[Batch]) -> Mapping[ProviderT
     that are busy. They are weighed together, for all share one budget and the limits of their providers. A job that is
     to be planned again may not want all of a planned batch any more, so that is not sent yet. Nothing planned is sent
     before a person agreed to the manifest's latest revision."""
-    to_plan = {job.id for job in run.store.jobs() if not (job.planned or {job.id, job.depends_on} & run.trouble.keys())}
+    to_plan = {
+        job.id for job in run.store.jobs() if not (job.planned or {job.id, job.depends_on} & run.engine.trouble.keys())
+    }
     planned = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.job_id not in to_plan]
     sending_now, row = run.threads.sending, run.store.row()
     sending = [batch for batch in planned if batch.id in sending_now]
@@ -131,7 +133,7 @@ def _list_and_create(run: Run, tick: Tick, provider: Provider, batch: Batch, inp
 
     def check(load: ProviderLoad) -> None:
         if wait := outage_wait(batch, load, run.clock.now(), run.pacing):
-            raise HeldBackError(wait.reason, wait.until)
+            raise BatchWaitError(wait.reason, wait.until)
 
     try:
         check(run.store.load(batch.provider, run.clock.now()))
@@ -140,7 +142,7 @@ def _list_and_create(run: Run, tick: Tick, provider: Provider, batch: Batch, inp
             return carry_out(run, batch, machine.after_copies(batch, copies))
         now = at(run, batch)
         batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now, check)
-    except HeldBackError as wait:
+    except BatchWaitError as wait:
         return carry_out(run, batch, machine.held_back(batch, str(wait), wait.until))
     except ProviderError as error:
         return carry_out(run, batch, machine.after_unread_list(batch, error, at(run, batch)), error)

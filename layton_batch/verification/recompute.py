@@ -72,7 +72,7 @@ def recompute(sources: RunSources, settings: Settings, *, with_pages: bool = Tru
             publish(run)
         else:
             publish_costs(run)
-        done.differences += [f"{about}: cannot be computed again: {why}" for about, why in run.trouble.items()]
+        done.differences += [f"{about}: cannot be computed again: {why}" for about, why in run.engine.trouble.items()]
     return done
 
 

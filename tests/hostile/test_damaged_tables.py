@@ -55,7 +55,7 @@ DAMAGES = (cut, overwrite, empty, hole, Path.unlink)
 def go_on(there: Lab) -> tuple[Status, dict[str, str]]:
     with there.open(TEXT) as run:
         status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600)
-        return status, dict(run.trouble)
+        return status, dict(run.engine.trouble)
 
 
 PARTS = (

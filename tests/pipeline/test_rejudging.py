@@ -219,7 +219,7 @@ def test_a_run_ends_though_labelled_answers_wait_for_a_model_whose_answers_are_d
             for job_id in (own, waiting):
                 run.store.ask_anew(job_id)
             assert not is_finished(run)
-            run.trouble[own] = "its answers are damaged"
+            run.engine.trouble[own] = "its answers are damaged"
             advance(run)
             assert [job.id for job in run.store.jobs() if not job.planned] == [own, waiting]
             assert is_finished(run)

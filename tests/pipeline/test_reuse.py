@@ -105,7 +105,7 @@ def test_nothing_is_bought_again_where_the_answers_of_the_run_beside_it_cannot_b
         other = named("other", ONE)
         with bench.open(other) as run:
             advance(run)
-            assert [error for error in run.trouble.values() if "runs/batches/lab/" in error]
+            assert [error for error in run.engine.trouble.values() if "runs/batches/lab/" in error]
         assert bench.billed() == billed
 
 

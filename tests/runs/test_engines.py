@@ -13,8 +13,8 @@ import pytest
 
 from layton_batch.errors import DamagedTableError, EngineError, ManifestError
 from layton_batch.loop import drive
+from layton_batch.runs.job_engine import PROCESSES, THREADS, CallingThread, check_engine, opened_engine
 from layton_batch.runs.status import RunState
-from layton_batch.runs.work_engine import PROCESSES, THREADS, CallingThread, check_engine, opened_engine
 from layton_batch.settings import Settings
 from layton_batch.stages.job_tables import count_votes, grade_apart
 from tests.support.cli_harness import call
@@ -92,7 +92,7 @@ def test_what_a_lost_worker_left_undone_is_done_here_in_the_next_tick_and_said(
     tmp_path: Path, lost_work: object
 ) -> None:
     with lab(tmp_path) as bench, bench.open(TEXT) as run:
-        run.engine = LosingExecutor(lost_work)
+        run.engine.executor = LosingExecutor(lost_work)
         status = drive(run, once=False, stop_at=bench.clock.now() + 200 * 3600)
         assert status.state is RunState.DONE
         told = [event.detail for event in run.store.events() if event.kind == "worker_lost"]
@@ -105,11 +105,11 @@ def test_what_a_lost_worker_left_undone_is_done_here_in_the_next_tick_and_said(
 def test_a_broken_pool_is_left_for_this_process(tmp_path: Path) -> None:
     with lab(tmp_path) as bench, bench.open(TEXT) as run, opened_engine(PROCESSES) as pool:
         drive(run, once=True, stop_at=None)
-        job, run.engine = run.store.jobs()[0], pool
-        assert not run.wait_for_work(job, run.submit_work(end_the_worker))
-        assert isinstance(run.engine, CallingThread)
-        run.engine = pool
-        assert run.wait_for_work(job, run.submit_work((tmp_path / "done").touch))
+        job, run.engine.executor = run.store.jobs()[0], pool
+        assert not run.engine.wait_for(job, run.engine.submit(end_the_worker))
+        assert isinstance(run.engine.executor, CallingThread)
+        run.engine.executor = pool
+        assert run.engine.wait_for(job, run.engine.submit((tmp_path / "done").touch))
         assert (tmp_path / "done").exists()
 
 
@@ -137,7 +137,7 @@ def test_the_command_says_which_engines_there_are(tmp_path: Path) -> None:
 def test_a_cluster_that_is_not_there_ends_the_run_before_anything_is_paid_and_it_goes_on_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("layton_batch.runs.work_engine.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("layton_batch.runs.job_engine.CONNECT_SECONDS", 0.2)
     with lab(tmp_path) as bench:
         own = bench.settings
         bench.settings = own.with_engine("dask://127.0.0.1:1")

@@ -45,7 +45,7 @@ def ranked_by_rule(tmp_path: Path) -> Any:
         write(folder.part("scores", f"predict-{name}"), frame("scores", scores))
         write(folder.part("predictions", f"predict-{name}"), frame("predictions", said))
     return SimpleNamespace(
-        apart=lambda _about, work: work(),
+        engine=SimpleNamespace(apart=lambda _about, work: work()),
         store=FinishedJobs(),
         folder=folder,
         task=SimpleNamespace(uses_jury=False, metrics=("acc", "other")),
@@ -133,7 +133,7 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
         ],
     )
     run: Any = SimpleNamespace(
-        apart=lambda _about, work: work(),
+        engine=SimpleNamespace(apart=lambda _about, work: work()),
         store=JudgedJobs(),
         folder=folder,
         manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None),

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine
 
-from layton_batch.errors import HeldBackError, SentElsewhereError, StaleStateError
+from layton_batch.errors import BatchWaitError, SentElsewhereError, StaleStateError
 from layton_batch.records import Batch, Content, End, Job
 from layton_batch.runs.status import read_status
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
@@ -140,14 +140,14 @@ def test_a_create_of_another_process_counts_when_the_intent_to_pay_is_committed(
 
     def check(load: ProviderLoad) -> None:
         if load.sending:
-            raise HeldBackError("another batch is tried first", None)
+            raise BatchWaitError("another batch is tried first", None)
 
     with database(url) as engine:
         first, second = planned(engine, "one", ("r-1",)), planned(engine, "two", ("r-2",))
         go(first, Lifecycle.SUBMITTING, submitting_at=NOW)
         before = second.batch(batch(0).id)
         for at, is_held in ((NOW + 1, True), (NOW + LONGEST_CREATE + 1, False)):
-            with pytest.raises(HeldBackError) if is_held else nullcontext():
+            with pytest.raises(BatchWaitError) if is_held else nullcontext():
                 second.apply(before, moved(before, Lifecycle.SUBMITTING), at, check)
 
 
