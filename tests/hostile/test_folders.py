@@ -13,7 +13,6 @@ from layton_batch.errors import StorageError, StoreError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
 from layton_batch.states import Lifecycle
-from tests.pipeline.test_drivers import creates
 from tests.support.lab import MODELS, Lab, lab, quiz_text
 from tests.support.tiers import tiered
 
@@ -51,7 +50,7 @@ def test_without_a_mark_nothing_is_paid(
             full_for_marks(patch, when)
             with pytest.raises(StorageError, match=r"cannot write .*intents.*No space left on device"):
                 advance(run)
-            assert creates(bench) == 0
+            assert bench.creates() == 0
             (batch,) = run.store.batches()
             assert batch.state is (Lifecycle.PLANNED if when == "open" else Lifecycle.SUBMITTING)
         bench.finish_paid_once(text)
@@ -79,11 +78,11 @@ def copy(paid: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 @pytest.mark.parametrize("left", ["intents", "batches", "tables", "run.json"])
 def test_a_folder_that_shows_an_earlier_life_is_no_new_run(copy: Lab, left: str) -> None:
-    before, folder = creates(copy), copy.run_folder(PAID)
+    before, folder = copy.creates(), copy.run_folder(PAID)
     for path in (*states_of(folder), *folder.root.iterdir(), folder.workspace.root / "batches"):
         if path.name != left:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     with pytest.raises(StoreError, match=r"Put (the store|state\.sqlite3) back") as refused:
         copy.finish(PAID)
     assert folder.root.name in str(refused.value)
-    assert creates(copy) == before
+    assert copy.creates() == before

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
-from typing import NoReturn
+from urllib.request import urlopen
 
 import pytest
 
-from layton_batch.batches.cancel import cancel_run
-from layton_batch.batches.reconcile import submission, surely_ours
-from layton_batch.batches.resolve import adopt_batch, ignore_copy, send_again
-from layton_batch.errors import ManifestError, ProviderError, StoreError, TransientProviderError
-from layton_batch.pipeline import advance
+from layton_batch.errors import ManifestError
 from layton_batch.providers import connect
 from layton_batch.providers.openai import FileBatches
-from layton_batch.records import Batch, Snapshot
-from layton_batch.runs.context import Run
-from layton_batch.runs.folders import find_run, find_runs, misplaced_runs
-from layton_batch.runs.status import RunState, Status, read_status
-from layton_batch.runs.stores import open_store
+from layton_batch.records import Snapshot
 from layton_batch.sandbox import Fault
-from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.store.rows import RunMoney
-from tests.support.cli_harness import call
-from tests.support.lab import BUNDLED, MODELS, Lab, lab, quiz_text
+from layton_batch.states import Lifecycle
+from tests.support.lab import BUNDLED, MODELS, Lab, RunState, Status, advance, lab, named, quiz_text, several
+from tests.support.tampering import Answer, hostile
 from tests.support.tiers import tiered
 
 ENDED = 120.0
@@ -37,47 +25,25 @@ ITEMS = BUNDLED.parent / "mcq_idk" / "demo.jsonl"
 TAGGED = [name for name in MODELS if connect(name, None).capabilities.tag]
 
 
-def ticks(bench: Lab, text: str, reached: Callable[[Run], bool], seconds: float = 5.0) -> None:
-    with bench.open(text) as run:
-        for _ in range(200):
-            advance(run)
-            if reached(run):
-                return
-            bench.clock.sleep(seconds)
-    raise AssertionError("never reached")
+def trouble(on: str, provider: str, status: int, times: int = 1) -> Fault:
+    return Fault(on=on, action="status", status=status, provider=provider, times=times)
 
 
-def first(run: Run) -> Batch:
-    return run.store.batches()[0]
-
-
-def is_lost(run: Run) -> bool:
-    return first(run).state is Lifecycle.LOST
-
-
-def in_flight(run: Run) -> bool:
-    return any(batch.state is Lifecycle.IN_FLIGHT for batch in run.store.batches())
-
-
-def held_up(provider: str) -> Fault:
-    """The first batch is not sent at once, so that a copy can be made while it is planned."""
-    return Fault(on="upload", action="status", status=429, provider=provider, times=1)
+def begin_planned(bench: Lab, text: str) -> None:
+    """Begin a run whose first batch is held up."""
+    assert [batch.state for batch in bench.begin(text).batches] == [Lifecycle.PLANNED]
+    bench.clock.sleep(ENDED)
 
 
 @pytest.mark.parametrize("provider", tiered(TAGGED, ci=("gemini",)))
 def test_an_older_copy_that_is_put_back_finds_what_was_sent_since(tmp_path: Path, provider: str) -> None:
     text = quiz_text((provider,), limit=3)
-    with lab(tmp_path, held_up(provider)) as bench:
-        with bench.open(text) as run:
-            advance(run)
-            assert first(run).state is Lifecycle.PLANNED
-        backup = tmp_path / "backup"
-        shutil.copytree(bench.runs, backup)
+    with lab(tmp_path, trouble("upload", provider, 429)) as bench:
+        begin_planned(bench, text)
+        backup = bench.keep_copy()
+        assert [batch.state for batch in bench.begin(text).batches] == [Lifecycle.IN_FLIGHT]
         bench.clock.sleep(ENDED)
-        ticks(bench, text, in_flight)
-        bench.clock.sleep(ENDED)
-        shutil.rmtree(bench.runs)
-        shutil.copytree(backup, bench.runs)
+        bench.put_back(backup)
         bench.finish_paid_once(text)
 
 
@@ -95,22 +61,19 @@ def test_a_copy_that_is_put_back_takes_no_answer_to_another_text(tmp_path: Path,
 
     with lab(tmp_path) as bench:
         ask("Monday")
-        shutil.copytree(bench.runs, tmp_path / "backup")
+        backup = bench.keep_copy()
         elsewhere = {batch.provider_id for batch in ask("Tuesday").batches}
-        shutil.rmtree(bench.runs)
-        shutil.copytree(tmp_path / "backup", bench.runs)
+        bench.put_back(backup)
         status = ask("Wednesday")
         if provider != "together":  # whose list names files alone
             assert status.state is RunState.NEEDS_PERSON
             (waiting,) = (batch for batch in status.batches if batch.state is Lifecycle.PLANNED)
-            with bench.open(text) as run:
-                ignore_copy(run, waiting.id)
+            bench.resolve(text, waiting.id, "ignore")
             status = bench.finish(text)
         assert status.state is RunState.DONE
         bench.clock.sleep(ENDED)
         assert len(bench.billed()) == 4
-        asked = {batch.provider_id for batch in status.batches} - elsewhere
-        assert len(asked) == 1
+        assert len({batch.provider_id for batch in status.batches} - elsewhere) == 1
         assert set(bench.table(text, "predictions")["batch_id"]) <= {batch.id for batch in status.batches}
 
 
@@ -118,27 +81,20 @@ def test_a_copy_that_is_put_back_takes_no_answer_to_another_text(tmp_path: Path,
 def test_of_two_copies_that_go_on_each_takes_what_the_other_has_sent(tmp_path: Path, provider: str) -> None:
     text = quiz_text((provider,), limit=3)
     with lab(tmp_path) as bench:
-        bench.clock.sleep(ENDED)
-        ticks(bench, text, in_flight)
-        shutil.copytree(bench.runs, tmp_path / "elsewhere")
+        bench.begin(text)
+        copy = bench.keep_copy("elsewhere")
         bench.clock.sleep(2 * ENDED)
-        here = bench.finish(text)
-        bench.runs = tmp_path / "elsewhere"
-        there = bench.finish(text)
-        assert (here.state, there.state) == (RunState.DONE, RunState.DONE)
-        assert set(bench.billed().values()) == {1}
-        assert here.spent_usd == there.spent_usd == bench.server.ledger().total_usd
+        bench.finish_paid_once(text)
+        bench.runs = copy
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize("provider", tiered(MODELS, ci=("groq",)))
 def test_another_run_of_the_same_manifest_is_never_taken_for_ours(tmp_path: Path, provider: str) -> None:
     """Its questions are ours; its custom_ids, and where files go by their content its files, are not."""
     text = quiz_text((provider,), limit=3)
-    with lab(tmp_path, Fault(on="create", action="status", status=429, provider=provider, times=1)) as bench:
-        with bench.open(text) as run:
-            advance(run)
-            assert first(run).state is Lifecycle.PLANNED
-        bench.clock.sleep(ENDED)
+    with lab(tmp_path, trouble("create", provider, 429)) as bench:
+        begin_planned(bench, text)
         here, bench.runs = bench.runs, tmp_path / "elsewhere"
         there = bench.finish(text)
         bench.clock.sleep(ENDED)
@@ -148,139 +104,74 @@ def test_another_run_of_the_same_manifest_is_never_taken_for_ours(tmp_path: Path
         assert set(bench.billed().values()) == {1}
 
 
-def unlisted(provider: str, sent: int = 1) -> Fault:
-    """No list after those that were read before so many batches were sent. Mistral's ends with a page of its own, and
-    Gemini has one a version."""
-    read = {"mistral": 2 * sent - 1, "gemini": 2 * sent}.get(provider, sent)
-    return Fault(on="list", action="status", status=403, provider=provider, after=read, times=40)
+# ---- which batch a person may adopt ----------------------------------------------------------------------------------
 
 
-def lost_reply(provider: str, times: int = 1, after: int = 0) -> Fault:
-    return Fault(on="create", action="drop_after", provider=provider, times=times, after=after)
+def batches_at_the_provider(bench: Lab) -> list[str]:
+    with urlopen(f"{bench.server.url}/sandbox/batches") as reply:
+        return [row["id"] for row in json.loads(reply.read())]
 
 
-def list_again(run: Run, batch: Batch) -> None:
-    """Until the provider lists its batches again."""
-    for _ in range(40):
-        try:
-            run.providers.get(batch.provider).find(submission(run, batch))
-        except ProviderError:
-            continue
-        return
-    raise AssertionError("never")
+def adopts(bench: Lab, text: str, batch: str, provider_id: str) -> bool:
+    try:
+        bench.resolve(text, batch, "adopt", provider_id)
+    except ManifestError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("provider", tiered(MODELS, ci=("gemini",)))
 def test_of_two_lost_batches_neither_is_taken_for_the_other(tmp_path: Path, provider: str) -> None:
     text = quiz_text((provider,), limit=4, top=f"[limits.{provider}]\nmax_requests = 2")
-    with lab(tmp_path, lost_reply(provider, times=2), unlisted(provider, sent=2)) as bench:
+    with hostile(tmp_path) as (bench, between):
+        kinds: list[str] = []
+
+        def unlisted(_provider: str, kind: str, _path: str, answer: Answer) -> Answer:
+            kinds.append(kind)
+            is_lost = kind == "create" or (kind == "list" and kinds.count("create") == 2)
+            return answer.of(b"{}", status=500 if kind == "create" else 403) if is_lost else answer
+
+        between.tamper = unlisted
         with bench.open(text) as run:
             run.pacing = replace(run.pacing, longest_outage=0.0)
             assert [advance(run), advance(run)] == [True, False]  # both are sent before the first is looked for
-        ticks(bench, text, lambda run: len(run.store.batches({Lifecycle.LOST})) == 2, seconds=600.0)
-        with bench.open(text) as run:
-            one, other = run.store.batches({Lifecycle.LOST})
-            list_again(run, one)
-            (marked,) = surely_ours(run, run.providers.get(provider), one)
-            with pytest.raises(ManifestError, match="adopt that one"):
-                adopt_batch(run, other.id, marked.provider_id)
-            adopt_batch(run, one.id, marked.provider_id)
-        with bench.open(text) as run:
-            (marked,) = surely_ours(run, run.providers.get(provider), other)
-            adopt_batch(run, other.id, marked.provider_id)
+        lost = bench.tick_until(
+            text, lambda now: {batch.state for batch in now.batches} == {Lifecycle.LOST}, seconds=600.0
+        ).batches
+        between.tamper = lambda _provider, _kind, _path, answer: answer
+        made = batches_at_the_provider(bench)
+        adopted = [[name for name in made if adopts(bench, text, batch.id, name)] for batch in lost]
+        assert sorted(adopted) == sorted([name] for name in made)
         bench.finish_paid_once(text)
 
 
-@pytest.mark.nightly
-def test_a_batch_paid_for_once_more_begins_anew(tmp_path: Path) -> None:
-    """Lost after it had run: nothing of the old one stays with the new one, and what it may have cost goes on counting,
-    once."""
-    text = quiz_text(("openai",), limit=3, top="[policy]\ndeadline_hours = 2\n[budget]\nmax_usd = 5.0")
-    odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=9e5)
-    stubborn = Fault(on="cancel", action="status", status=500, provider="openai", times=99)
-    with lab(tmp_path, odd, stubborn) as bench:
-        ticks(bench, text, is_lost, seconds=1800.0)
-        with bench.open(text) as run:
-            set_aside = run.store.money().reserved
-            send_again(run, first(run).id)
-            again = first(run)
-            assert (again.provider_id, again.submitted_at, again.deadline_at) == (None, None, None)
-            assert run.store.money() == RunMoney(Decimal(0), Decimal(0), set_aside)
-            cancel_run(run)
-            advance(run)
-            assert run.store.money() == RunMoney(Decimal(0), Decimal(0), set_aside)
-            assert first(run).outcome is BatchOutcome.CANCELLED
-
-
-def test_one_batch_listed_twice_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = quiz_text(("openai",), limit=3)
-    whole = FileBatches.find
-    monkeypatch.setattr(FileBatches, "find", lambda self, asked: [*whole(self, asked), *whole(self, asked)])
-    with lab(tmp_path, lost_reply("openai")) as bench:
-        bench.finish_paid_once(text)
-
-
-def test_a_provider_that_does_not_answer_is_asked_once_a_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = quiz_text(("openai",), limit=6, top="[limits.openai]\nmax_requests = 1")
-    asked: list[str] = []
-
-    def silent(_: object, provider_id: str) -> NoReturn:
-        asked.append(provider_id)
-        raise TransientProviderError("openai: no answer within 600 seconds")
-
-    with lab(tmp_path) as bench, bench.open(text) as run:
-        advance(run)
-        assert len(run.store.batches({Lifecycle.IN_FLIGHT})) == 6
-        bench.clock.sleep(ENDED)
+def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No list can be read: a person's word has to do, and the size of the batch."""
+    text, stranger = several(2), named("another", several(1).replace("limit = 3", "limit = 2"))
+    lost_reply = Fault(on="create", action="drop_after", provider="openai", after=1, times=1)
+    with lab(tmp_path, lost_reply, replace(trouble("list", "openai", 403, times=99), after=1)) as bench:
+        status = bench.tick_until(
+            text, lambda now: any(batch.state is Lifecycle.LOST for batch in now.batches), seconds=600.0
+        )
+        (lost,) = (batch.id for batch in status.batches if batch.state is Lifecycle.LOST)
+        here, bench.runs = bench.runs, tmp_path / "of somebody else"
         with monkeypatch.context() as patch:
-            patch.setattr(FileBatches, "snapshot", silent)
-            advance(run)
-            assert len(asked) == 1
-            advance(run)
-            assert len(asked) == len(set(asked)) == 2
+            patch.setattr(FileBatches, "find", lambda _provider, _asked: [])
+            bench.begin(stranger)
+        bench.clock.sleep(ENDED)
+        bench.runs = here
+        adopted = [name for name in batches_at_the_provider(bench) if adopts(bench, text, lost, name)]
+        assert (len(batches_at_the_provider(bench)), len(adopted)) == (3, 1)
+        assert bench.finish(text).unanswered == 0
 
 
-def test_results_that_a_provider_does_not_deliver_are_asked_for_once_a_tick_and_thread(
+def test_a_batch_whose_provider_lost_a_row_of_it_is_adopted_under_its_own_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = quiz_text(("openai",), limit=10, top="[limits.openai]\nmax_requests = 1")
-    asked: list[str] = []
-
-    def silent(_: object, snapshot: Snapshot) -> NoReturn:
-        asked.append(snapshot.provider_id)
-        raise TransientProviderError("openai: no answer within 600 seconds")
-
-    with lab(tmp_path) as bench:
-        with bench.open(text) as run, monkeypatch.context() as patch:
-            patch.setattr(FileBatches, "results", silent)
-            advance(run)
-            assert len(run.store.batches({Lifecycle.IN_FLIGHT})) == 10
-            bench.clock.sleep(ENDED)
-            advance(run)
-            assert len(asked) == run.providers.dialect("openai").limits.calls_at_once == 8
-            advance(run)
-            assert len(asked) == len(set(asked)) == 10
-        bench.finish_paid_once(text)
-
-
-def test_a_copy_or_a_renamed_folder_is_named_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = quiz_text(limit=2)
-    with lab(tmp_path) as bench:
-        bench.finish(text)
-        root = bench.run_folder(text).root
-        shutil.copytree(root, root.with_name("lab-copy"))
-        assert [folder.root.name for folder in find_runs(bench.runs)] == ["lab"]
-        (said,) = misplaced_runs(bench.runs)
-        assert "lab-copy is a copy of the run lab, or was renamed" in said
-        with (
-            pytest.raises(StoreError, match="is a copy of the run lab"),
-            open_store(find_run("lab-copy", bench.runs), bench.settings),
-        ):
-            pass
-        with open_store(find_run("lab", bench.runs), bench.settings) as store:
-            assert read_status(store).state is RunState.DONE
-        monkeypatch.chdir(tmp_path)
-        told = call("status")
-        assert (told.code, "left out" in told.err, "lab-copy" in told.err) == (0, True, True)
-        assert MODELS["openai"] in call("leaderboard", "lab").out
-        assert call("cost", "lab").code == call("site", "lab", "--out", tmp_path / "site").code == 0
+    text = quiz_text(("openai",), limit=3)
+    with lab(tmp_path, trouble("poll", "openai", 404, times=99)) as bench:
+        status = bench.tick_until(text, lambda now: now.batches[0].state is Lifecycle.LOST, seconds=4 * 3600.0)
+        fewer = Snapshot(str(status.batches[0].provider_id), "in_progress", Lifecycle.IN_FLIGHT, total=2)
+        monkeypatch.setattr(FileBatches, "snapshot", lambda _provider, _id: fewer)
+        assert adopts(bench, text, status.batches[0].id, fewer.provider_id)
+        assert bench.read(text).batches[0].state is Lifecycle.IN_FLIGHT

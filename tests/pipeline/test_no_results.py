@@ -1,4 +1,4 @@
-"""Results that are not there yet, or something else in their place: waited for, and never bought again unasked.
+"""Results that are not there yet, are something else, or never come: waited for, and never bought again unasked.
 
 ``tests/batches/test_machine_ending.py`` and ``test_batch_results.py`` have a table of each decision. These are whole
 runs: one of each kind in every change, the others nightly.
@@ -13,20 +13,19 @@ import pytest
 
 from layton_batch.providers.openai import FileBatches
 from layton_batch.records import Response, Snapshot
-from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from layton_batch.verification.verify import verify_run
-from tests.pipeline.test_outages import HOUR, first, ticks
-from tests.support.lab import START, Lab, lab, quiz_text
+from tests.support.cli_harness import call
+from tests.support.lab import START, Lab, RunState, Status, lab, quiz_text
 from tests.support.tiers import tiered
 
+HOUR = 3600.0
 DAY = 24 * HOUR
+OPENAI = quiz_text(("openai",))
 
 
-def page(provider: str, times: int = 0) -> Fault:
-    """A page of HTML, with status 200, in place of results."""
-    return Fault(on="results", action="not_json", provider=provider, times=times)
+def failing(on: str, provider: str, status: int, times: int) -> Fault:
+    return Fault(on=on, action="status", status=status, provider=provider, times=times)
 
 
 def nothing_shown_for(bench: Lab, patch: pytest.MonkeyPatch, seconds: float, *, counts: bool) -> None:
@@ -42,9 +41,17 @@ def nothing_shown_for(bench: Lab, patch: pytest.MonkeyPatch, seconds: float, *, 
     patch.setattr(FileBatches, "snapshot", snapshot)
 
 
-def collect_first(bench: Lab, text: str) -> None:
-    """Drive the run until its first batch is collected, half an hour a tick."""
-    ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, seconds=1800.0)
+def collect_first(bench: Lab, text: str, seconds: float = HOUR / 2) -> Status:
+    """Drive the run until its first batch is collected, so far apart."""
+    return bench.tick_until(text, lambda now: now.batches[0].state is Lifecycle.COLLECTED, seconds)
+
+
+def is_out_of_reach(bench: Lab, text: str) -> bool:
+    """Whether the run is done, and its answers were bought once and are all out of reach."""
+    status = bench.finish(text)
+    responses = bench.table(text, "responses")
+    ended = (status.state, status.unanswered, len(status.batches)) == (RunState.DONE, 3, 1)
+    return ended and set(responses["error_class"]) == {"out_of_reach"} and status.unknown_cost_usd > 0
 
 
 @pytest.mark.parametrize(
@@ -54,7 +61,7 @@ def collect_first(bench: Lab, text: str) -> None:
 def test_a_completed_batch_that_does_not_name_its_files_yet_is_waited_for_and_paid_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, counts: bool
 ) -> None:
-    text = quiz_text((provider,), limit=3)
+    text = quiz_text((provider,))
     with lab(tmp_path) as bench:
         nothing_shown_for(bench, monkeypatch, 5 * HOUR, counts=counts)
         collect_first(bench, text)
@@ -63,16 +70,16 @@ def test_a_completed_batch_that_does_not_name_its_files_yet_is_waited_for_and_pa
 
 @pytest.mark.parametrize("provider", tiered(("openai", "anthropic", "gemini"), ci=("anthropic",)))
 def test_a_page_of_html_in_place_of_the_results_is_a_download_that_failed(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=3)
-    with lab(tmp_path, page(provider, times=12)) as bench:
+    text = quiz_text((provider,))
+    with lab(tmp_path, Fault(on="results", action="not_json", provider=provider, times=12)) as bench:
         collect_first(bench, text)
         bench.finish_paid_once(text)
 
 
-def test_the_results_of_another_batch_buy_nothing_and_ask_whether_it_is_the_right_one(
+def test_the_results_of_another_batch_buy_nothing_and_are_out_of_reach(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text, real = quiz_text(("openai",), limit=3), FileBatches.decode
+    real = FileBatches.decode
 
     def decode(self: FileBatches, line: bytes) -> Response:
         found = real(self, line)
@@ -80,26 +87,52 @@ def test_the_results_of_another_batch_buy_nothing_and_ask_whether_it_is_the_righ
 
     monkeypatch.setattr(FileBatches, "decode", decode)
     with lab(tmp_path) as bench:
-        collect_first(bench, text)
-        status = bench.finish(text)
-        assert (status.state, status.unanswered, len(status.batches)) == (RunState.DONE, 3, 1)
+        collect_first(bench, OPENAI)
+        assert is_out_of_reach(bench, OPENAI)
         assert set(bench.billed().values()) == {1}
-        responses = bench.table(text, "responses")
-        assert set(responses["error_class"]) == {"out_of_reach"}
-        assert "is it the right batch?" in (status.batches[0].reason or "")
-        assert verify_run(bench.run_folder(text), bench.settings).differences == []
+        assert call("verify", "lab", "--runs", bench.runs).code == 0
+
+
+def test_results_that_are_gone_are_not_bought_again_until_a_person_says_so(tmp_path: Path) -> None:
+    text = quiz_text(("mistral",))
+    with lab(tmp_path, failing("results", "mistral", status=404, times=12)) as bench:
+        bench.tick_until(text, lambda now: now.batches[0].failures == 1, seconds=5.0)
+        bench.clock.sleep(25 * HOUR)
+        assert is_out_of_reach(bench, text)
+        assert set(bench.billed().values()) == {1}
+        assert bench.retry() == 3
+        assert bench.finish(text).unanswered == 0
+
+
+def test_requests_of_a_batch_that_expired_without_results_are_out_of_reach_where_nobody_says_if_it_was_billed(
+    tmp_path: Path,
+) -> None:
+    text = quiz_text(("openrouter",))
+    with lab(tmp_path, Fault(provider="openrouter", on="batch", action="expire", share=0.0, times=1)) as bench:
+        collect_first(bench, text, seconds=6 * HOUR)
+        assert is_out_of_reach(bench, text)
+        assert bench.creates() == 1
+
+
+def test_a_batch_that_never_says_that_it_has_ended_is_a_persons_to_judge(tmp_path: Path) -> None:
+    text = quiz_text(top="[policy]\ndeadline_hours = 2")
+    odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=900 * HOUR)
+    with lab(tmp_path, odd, failing("cancel", "openai", status=503, times=99)) as bench:
+        status = bench.tick_until(text, lambda now: now.batches[0].state is Lifecycle.LOST, seconds=4 * HOUR)
+        (lost,) = status.batches
+        assert status.state is RunState.NEEDS_PERSON
+        assert all(word in str(lost.reason) for word in ("pondering", str(lost.provider_id)))
+        bench.resolve(text, lost.id, "resubmit")
+        assert bench.finish(text).unanswered == 0
 
 
 @pytest.mark.nightly
 def test_answers_that_are_counted_and_named_in_no_file_are_out_of_reach_after_a_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = quiz_text(("openai",), limit=3)
     with lab(tmp_path) as bench:
         nothing_shown_for(bench, monkeypatch, 900 * DAY, counts=True)
-        ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, seconds=1800.0)
+        collect_first(bench, OPENAI)
         assert DAY < bench.clock.now() - START < 3 * DAY
-        status = bench.finish(text)
-        assert (status.jobs[0].succeeded, status.jobs[0].unanswered) == (0, 3)
-        assert status.unknown_cost_usd > 0
+        assert is_out_of_reach(bench, OPENAI)
         assert set(bench.billed().values()) == {1}

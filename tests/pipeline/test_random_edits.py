@@ -15,10 +15,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from layton_batch.pipeline import advance
-from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
-from tests.support.lab import BUNDLED, MODELS, Lab, demo_prices, lab
+from tests.support.lab import BUNDLED, MODELS, Lab, RunState, advance, demo_prices, lab
 
 RIDDLES = [orjson.loads(line) for line in (BUNDLED / "riddles_llm.jsonl").read_bytes().splitlines()[:6]]
 HISTORIES = 150

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,9 +14,8 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import ManifestError
-from layton_batch.pipeline import advance, is_finished
+from layton_batch.pipeline import is_finished
 from layton_batch.runs.rejudging import rejudge_jobs
-from layton_batch.runs.status import RunState
 from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.gold import GoldSet
 from layton_batch.scoring.gold_file import read_gold
@@ -24,17 +23,32 @@ from layton_batch.scoring.judge_quality import diagnose
 from layton_batch.scoring.leaderboard import OTHER_JURY
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.settings import Settings
-from layton_batch.stages.rank import board, evidence, judge_drift, judged, reader_notes
-from layton_batch.states import Role
-from tests.support.evidence import Rows, frames
-from tests.support.lab import BUNDLED, MODELS, Lab, lab, manifest_text, write_few_labels
+from layton_batch.stages.rank import evidence, judge_drift, judged, reader_notes
+from tests.support.cli_harness import write
+from tests.support.evidence import frames
+from tests.support.lab import (
+    BUNDLED,
+    MODELS,
+    Lab,
+    Preview,
+    RunState,
+    advance,
+    lab,
+    manifest_text,
+    named,
+    set_aside,
+    write_few_labels,
+)
 
 GOLD = BUNDLED / "gold_llm.jsonl"
+JURY = "[jury]\nseats = 1\n"
 
 
-def asked(how: str = "", *, source: str | Path = "gold.jsonl", limit: int = 5) -> str:
-    """One judge sits, so the jury is never that of the gold set."""
-    return manifest_text(limit=limit, top=f'[gold]\nsource = "{source}"\n{how}')
+def asked(how: str = "", *, source: str | Path = "gold.jsonl", limit: int = 3, anchor_round: int = 0) -> str:
+    """One judge sits, so the jury is never that of the gold set. ``anchor_round``: of four anchors; 0: none."""
+    text = manifest_text(limit=limit, top=f'[gold]\nsource = "{source}"\n{how}')
+    anchors = f"anchors = 4\nanchor_round = {anchor_round}\n" if anchor_round else ""
+    return text.replace(JURY, JURY + anchors)
 
 
 @contextmanager
@@ -45,103 +59,111 @@ def labelled_lab(folder: Path) -> Iterator[Lab]:
         yield bench
 
 
-def labelled(bench: Lab, text: str) -> pl.DataFrame:
-    """The labelled answers to items of the run, less those that the run got as well: its jury judges them anyway."""
-    rows = labelled_answers(bench.folder / "gold.jsonl")
-    rows = rows.join(bench.table(text, "items"), on="item_id", how="semi", maintain_order="left")
-    said = ["item_id", "answer", "justification"]
-    got = rows.filter(pl.col("model") == MODELS["openai"])
-    got = got.join(bench.table(text, "predictions"), on=said, how="semi", nulls_equal=True)
-    return rows.join(got, on=PREDICTION, how="anti", maintain_order="left")
+def gold_set(path: Path) -> GoldSet:
+    return read_gold(str(path), path.parent, Settings.from_environment({}, path.parent))
 
 
 def labelled_answers(path: Path = GOLD) -> pl.DataFrame:
     return gold_set(path).labelled.filter(pl.col("answer").is_not_null())
 
 
-def gold_set(path: Path) -> GoldSet:
-    return read_gold(str(path), path.parent, Settings.from_environment({}, path.parent))
+def labelled(bench: Lab, text: str) -> pl.DataFrame:
+    """The labelled answers to items of the run, less those that the run got as well: its jury judges them anyway."""
+    rows = labelled_answers(bench.folder / "gold.jsonl")
+    rows = rows.join(bench.table(text, "items"), on="item_id", how="semi", maintain_order="left")
+    got = rows.filter(pl.col("model") == MODELS["openai"])
+    said = ["item_id", "answer", "justification"]
+    got = got.join(bench.table(text, "predictions"), on=said, how="semi", nulls_equal=True)
+    return rows.join(got, on=PREDICTION, how="anti", maintain_order="left")
 
 
 def rejudged(bench: Lab, text: str) -> list[str]:
     """The labelled items that went before this run's jury, once for each answer."""
-    return [row["item_id"] for row in bench.requests(text).filter(role="rejudge").iter_rows(named=True)]
+    return bench.requests(text).filter(role="rejudge")["item_id"].to_list()
+
+
+def is_of_another_jury(bench: Lab, text: str) -> set[bool]:
+    return {OTHER_JURY in flags for flags in bench.table(text, "leaderboard")["flags"]}
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished run that had the labelled answers of another jury judged again, and the plan before it."""
+
+    bench: Lab
+    plan: Preview
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A finished run that had the labelled answers of another jury judged again. Tests leave it as it was."""
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
+    """Tests leave the run as it was."""
     with labelled_lab(tmp_path_factory.mktemp("done")) as bench:
-        assert bench.finish(asked()).state is RunState.DONE
-        yield bench
+        plan = bench.plan(asked())
+        bench.finish_paid_once(asked())
+        yield Done(bench, plan)
 
 
-def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stand_beside_its_votes(done: Lab) -> None:
-    answers = labelled(done, asked())
-    assert sorted(rejudged(done, asked())) == sorted(answers["item_id"])
-    assert set(done.billed().values()) == {1}
-    verdicts = done.table(asked(), "rejudged")
+def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stand_beside_its_votes(done: Done) -> None:
+    bench, answers = done.bench, labelled(done.bench, asked())
+    assert sorted(rejudged(bench, asked())) == sorted(answers["item_id"])
+    verdicts = bench.table(asked(), "rejudged")
     assert verdicts.height == len(answers)
     assert set(verdicts["judge"]) == {"tern-3-referee", "sirocco-referee"}  # not of the model's own family
-    with done.open(asked()) as run:
+    with bench.open(asked()) as run:
         _, labels = evidence(run, "both_correct")
-        rows = Rows(board(run, run.rules))
     assert set(labels["total"]) == {1}  # one seat: never the three votes of the gold set
     assert len(labels) >= len(answers) - verdicts["both_correct"].null_count()
-    assert not any(OTHER_JURY in row.flags for row in rows)
+    assert is_of_another_jury(bench, asked()) == {False}
 
 
-def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_what_it_said(done: Lab) -> None:
+def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_what_it_said(done: Done) -> None:
     judge = "tern-3-referee"
-    with done.open(asked()) as run:
+    with done.bench.open(asked()) as run:
         verdicts = judged(run, "both_correct")
-        found = {one.judge: one for one in diagnose(verdicts, *frames([]), ScoringRules()).drift}
-    twice = verdicts.explode("verdicts").unnest("verdicts").drop_nulls(["verdict", "recorded"])
-    assert found[judge].answers == twice.filter(pl.col("judge") == judge).height > 0
-    moved = twice.filter(pl.col("judge") == judge, pl.col("verdict") != pl.col("recorded")).height
-    assert found[judge].more_yes + found[judge].fewer_yes == moved
+    found = {one.judge: one for one in diagnose(verdicts, *frames([]), ScoringRules()).drift}[judge]
+    twice = verdicts.explode("verdicts").unnest("verdicts").drop_nulls(["verdict", "recorded"]).filter(judge=judge)
+    assert found.answers == twice.height > 0
+    assert found.more_yes + found.fewer_yes == twice.filter(pl.col("verdict") != pl.col("recorded")).height
 
 
-def test_what_rejudging_costs_is_a_stage_of_its_own_and_a_second_start_pays_nothing(done: Lab) -> None:
-    before, spent = done.billed(), done.finish(asked()).spent_usd
-    usage = done.table(asked(), "usage")
+def test_what_rejudging_costs_is_bounded_by_the_plan_is_a_stage_of_its_own_and_is_paid_once(done: Done) -> None:
+    bench, before = done.bench, done.bench.billed()
+    aside, bounds = set_aside(bench, asked(), "rejudge"), {one.job.id: one.max_usd for one in done.plan.jobs}
+    assert all(0 < usd <= (bounds[job_id] or 0) for job_id, usd in aside.items())
+    spent, usage = bench.finish(asked()).spent_usd, bench.table(asked(), "usage")
     by_stage = {role: sum(map(Decimal, rows["cost_usd"]), Decimal(0)) for (role,), rows in usage.group_by("role")}
-    assert set(by_stage) == {"predict", "judge", "rejudge"}
+    assert by_stage.keys() == {"predict", "judge", "rejudge"}
     assert by_stage["rejudge"] > 0
-    assert sum(by_stage.values()) == spent == done.server.ledger().total_usd
-    assert done.billed() == before
+    assert sum(by_stage.values()) == spent
+    assert bench.billed() == before
 
 
-def test_verdicts_on_labelled_answers_that_are_gone_are_read_from_the_answers_again(done: Lab) -> None:
-    before, billed = done.table(asked(), "rejudged"), done.billed()
-    with done.open(asked()) as run:
-        jobs = [job for job in run.store.jobs() if job.role is Role.REJUDGE]
-        run.folder.part("rejudged", jobs[0].id).unlink()
-        advance(run)
-    assert done.table(asked(), "rejudged").sort("item_id", "model").equals(before.sort("item_id", "model"))
-    assert done.billed() == billed
+def test_verdicts_on_labelled_answers_that_are_gone_are_read_from_the_answers_again(done: Done) -> None:
+    bench = done.bench
+    before, billed = bench.table(asked(), "rejudged"), bench.billed()
+    next((bench.run_folder(asked()).tables / "rejudged").glob("*.parquet")).unlink()
+    bench.begin(asked())
+    assert bench.table(asked(), "rejudged").sort("item_id", "model").equals(before.sort("item_id", "model"))
+    assert bench.billed() == billed
 
 
 def test_labels_of_another_jury_are_refused_where_the_manifest_does_not_rejudge_and_nothing_is_sent(
     tmp_path: Path,
 ) -> None:
     with labelled_lab(tmp_path) as bench:
-        with pytest.raises(ManifestError, match=r"(?s)votes of another jury.*`rejudge = 0`.*\[jury\].*`trust = true`"):
+        with pytest.raises(ManifestError) as refused:
             bench.finish(asked("rejudge = 0"))
+        assert all(word in str(refused.value) for word in ("`rejudge = 0`", "[jury]", "`trust = true`"))
         assert bench.billed() == {}
-
-
-def test_rejudging_and_trust_are_not_asked_for_together(tmp_path: Path) -> None:
-    with labelled_lab(tmp_path) as bench, pytest.raises(ManifestError, match="both rejudge and trust"):
-        bench.manifest(asked('rejudge = "all"\ntrust = true'))
+        with pytest.raises(ManifestError):  # not both of them
+            bench.manifest(asked('rejudge = "all"\ntrust = true'))
 
 
 def test_a_sample_is_as_large_as_asked_has_every_vote_and_is_the_same_each_time(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         manifest = bench.manifest(asked("rejudge = 9", source=GOLD))
     gold, items = gold_set(GOLD), set(labelled_answers()["item_id"])
-    orders = (gold, replace(gold, rows=gold.rows.reverse()))
-    found = [rejudge_jobs(manifest, order, items) for order in orders]
+    found = [rejudge_jobs(manifest, order, items) for order in (gold, replace(gold, rows=gold.rows.reverse()))]
     key = ("item_id", "model")
     chosen = [{answer for one in jobs for answer in one.rows.select(key).iter_rows()} for jobs in found]
     assert chosen[0] == chosen[1]
@@ -153,139 +175,94 @@ def test_a_sample_is_as_large_as_asked_has_every_vote_and_is_the_same_each_time(
     assert all(abs(kept[vote] - 9 * votes[vote] / len(voted)) < 1 for vote in votes)
 
 
-def test_trusted_labels_are_named_as_another_jurys_in_every_row_until_a_manifest_has_them_judged_again(
+def anchors(bench: Lab, text: str) -> Counter[str]:
+    requests = bench.requests(text).filter(pl.col("job_id").str.starts_with("anchor-"), ~pl.col("retired"))
+    return Counter(requests["job_id"].str.extract(r"@(\d+)--").to_list())
+
+
+def test_trusted_labels_are_another_jurys_until_they_are_judged_again_and_anchors_ask_once_a_round(
     tmp_path: Path,
 ) -> None:
+    """Anchors leave labels and votes as they are."""
     with labelled_lab(tmp_path) as bench:
-        for text in (asked("trust = true"), asked()):  # a run that is done pays nothing where nothing is said of it
+        trusted = asked("trust = true")
+        for text in (trusted, asked()):  # a run that is done pays nothing where nothing is said of it
             assert bench.finish(text).state is RunState.DONE
             assert rejudged(bench, text) == []
-            assert all(OTHER_JURY in flags for flags in bench.table(text, "leaderboard")["flags"])
-        before = bench.billed()
-        status = bench.finish(asked('rejudge = "all"'))
-        assert status.state is RunState.DONE
-        after = bench.billed()
-        assert set(after.values()) == {1}
-        reused = bench.table(asked("trust = true"), "reused")  # the judge had the very same answer before it
-        assert len(after) - len(before) + reused.height == len(labelled(bench, asked('rejudge = "all"')))
-        assert not any(OTHER_JURY in flags for flags in bench.table(asked(), "leaderboard")["flags"])
-
-
-def test_an_answer_that_this_run_got_as_well_is_not_judged_twice(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        bench.finish(manifest_text())
-        said = bench.table(manifest_text(), "predictions").filter(kind="answered")
-        own = tmp_path / "own.jsonl"
-        own.write_text(
-            "".join(json.dumps(gold_row(row)) + "\n" for row in said.iter_rows(named=True)), encoding="utf-8"
-        )
-        text = asked(source=own, limit=4).replace('name = "lab"', 'name = "again"')
-        status = bench.finish(text)
-        assert status.state is RunState.DONE
-        assert rejudged(bench, text) == []
+            assert is_of_another_jury(bench, text) == {True}
+        with bench.open(trusted) as run:
+            before = evidence(run, "both_correct")
+        billed = len(bench.billed())
+        for round_, bought in ((1, 4), (2, 8)):
+            text = asked("trust = true", anchor_round=round_)
+            bench.finish_paid_once(text)
+            assert anchors(bench, text)[str(round_ + 1)] == 4
+            assert len(bench.billed()) == billed + bought
         with bench.open(text) as run:
-            _, labels = evidence(run, "both_correct")
-        assert len(labels) == said.height > 0
+            assert all(map(pl.DataFrame.equals, evidence(run, "both_correct"), before))
+            assert judge_drift(run, "both_correct")[0].answers > 0
+        everything = asked('rejudge = "all"')
+        billed = len(bench.billed())
+        bench.finish_paid_once(everything)
+        reused = bench.table(everything, "reused")  # the judge had the very same answer before it
+        assert len(bench.billed()) - billed + reused.height == len(labelled(bench, everything))
+        assert is_of_another_jury(bench, everything) == {False}
 
 
 def gold_row(row: dict[str, object]) -> dict[str, object]:
     marks = {"is_answer_correct_somebody": True, "is_justification_correct_somebody": True}
     people = {"human_answer_correct": True, "human_justification_correct": False}
-    named = {name: row[name] for name in ("provider", "model", "n_hints", "answer", "justification")}
-    return {"riddle_id": row["item_id"], **named, **marks, **people}
+    own = {name: row[name] for name in ("provider", "model", "n_hints", "answer", "justification")}
+    return {"riddle_id": row["item_id"], **own, **marks, **people}
+
+
+def test_an_answer_that_this_run_got_as_well_is_not_judged_twice(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        plain = manifest_text(limit=2)
+        bench.finish(plain)
+        said = bench.table(plain, "predictions").filter(kind="answered")
+        lines = (json.dumps(gold_row(row)) + "\n" for row in said.iter_rows(named=True))
+        write(tmp_path, "".join(lines), "own.jsonl")
+        text = named("again", asked(source="own.jsonl", limit=2))
+        assert bench.finish(text).state is RunState.DONE
+        assert rejudged(bench, text) == []
+        with bench.open(text) as run:
+            assert len(evidence(run, "both_correct")[1]) == said.height > 0
 
 
 @pytest.mark.nightly
 def test_a_run_that_is_opened_anew_for_every_tick_pays_each_verdict_on_a_labelled_answer_once(tmp_path: Path) -> None:
     with labelled_lab(tmp_path) as bench:
         for _ in range(60):
-            with bench.open(asked()) as run:
-                advance(run)
-                is_over = is_finished(run)
-            if is_over:
+            if bench.begin(asked(), seconds=30.0).state is RunState.DONE:
                 break
-            bench.clock.sleep(30)
-        assert is_over
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(asked())
         assert len(rejudged(bench, asked())) == len(labelled(bench, asked()))
 
 
-def test_a_run_ends_though_labelled_answers_wait_for_a_model_whose_answers_are_damaged(tmp_path: Path) -> None:
-    with labelled_lab(tmp_path) as bench:
-        assert bench.finish(asked()).state is RunState.DONE
-        with bench.open(asked()) as run:
-            waiting = next(job_id for job_id, rejudging in run.rejudging.items() if rejudging.own is not None)
-            own = str(run.rejudging[waiting].own)
-            for job_id in (own, waiting):
-                run.store.ask_anew(job_id)
-            assert not is_finished(run)
-            run.engine.trouble[own] = "its answers are damaged"
-            advance(run)
-            assert [job.id for job in run.store.jobs() if not job.planned] == [own, waiting]
-            assert is_finished(run)
-
-
-ANCHORS = """[jury]
-seats = 1
-anchors = 4
-anchor_round = {round}
-[[jury.judges]]
-name = "tern-3-referee"
-provider = "gemini"
-model = "tern-3-referee"
-max_output_tokens = 2000
-[[jury.judges]]
-name = "sirocco-referee"
-provider = "mistral"
-model = "sirocco-referee"
-max_output_tokens = 2000
-"""
-
-
-def with_anchors(round_: int = 1, how: str = "trust = true") -> str:
-    return manifest_text(
-        limit=5, top=f'[gold]\nsource = "gold.jsonl"\n{how}', jury=ANCHORS.replace("{round}", str(round_))
-    )
-
-
-def anchors(bench: Lab, text: str) -> Counter[str]:
-    requests = bench.requests(text).filter(pl.col("job_id").str.starts_with("anchor-"), ~pl.col("retired"))
-    return Counter(requests["job_id"].str.extract(r"@(\d+)--").to_list())
-
-
-def test_anchors_are_asked_once_a_round_and_leave_labels_and_votes_as_they_are(tmp_path: Path) -> None:
-    with labelled_lab(tmp_path) as bench:
-        plain = manifest_text(limit=5, top='[gold]\nsource = "gold.jsonl"\ntrust = true')
-        bench.finish(plain)
-        with bench.open(plain) as run:
-            votes, labels = evidence(run, "both_correct")
-        billed = bench.billed()
-        assert bench.finish(with_anchors()).state is RunState.DONE
-        assert anchors(bench, with_anchors()) == {"2": 4}
-        assert sum(bench.billed().values()) == sum(billed.values()) + 4
-        assert set(bench.billed().values()) == {1}
-        with bench.open(with_anchors()) as run:
-            assert all(map(pl.DataFrame.equals, evidence(run, "both_correct"), (votes, labels)))
-            (drift, *_) = judge_drift(run, "both_correct")
-            assert drift.answers > 0
-            assert any(note.startswith("judges asked again about") for note in reader_notes(run))
-        bench.finish(with_anchors(2))
-        assert anchors(bench, with_anchors(2))["3"] == 4
-        assert sum(bench.billed().values()) == sum(billed.values()) + 8
+def test_a_run_ends_though_labelled_answers_wait_for_a_model_whose_answers_are_damaged(
+    done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = done.bench
+    monkeypatch.setattr(bench, "runs", bench.keep_copy(str(tmp_path / "runs")))
+    with bench.open(asked()) as run:
+        waiting = next(job_id for job_id, rejudging in run.rejudging.items() if rejudging.own is not None)
+        own = str(run.rejudging[waiting].own)
+        for job_id in (own, waiting):
+            run.store.ask_anew(job_id)
+        assert not is_finished(run)
+        run.engine.trouble[own] = "its answers are damaged"
+        advance(run)
+        assert [job.id for job in run.store.jobs() if not job.planned] == [own, waiting]
+        assert is_finished(run)
 
 
 def test_anchors_are_recommended_where_judges_were_asked_more_than_a_week_after_the_labels(tmp_path: Path) -> None:
-    text = manifest_text(limit=3, top='[gold]\nannotations = "labels.jsonl"')
+    text = manifest_text(limit=1, top='[gold]\nannotations = "labels.jsonl"')
+    label = {"item_id": "lb-t-001", "model": MODELS["openai"], "answer_correct": True, "justification_correct": True}
     with lab(tmp_path) as bench:
         for day, is_late in (("2020-01-01", True), ("2035-01-01", False)):
-            label = {
-                "item_id": "lb-t-001",
-                "model": MODELS["openai"],
-                "answer_correct": True,
-                "time": f"{day}T09:00:00Z",
-            }
-            (tmp_path / "labels.jsonl").write_text(json.dumps(label | {"justification_correct": True}) + "\n")
+            write(tmp_path, json.dumps(label | {"time": f"{day}T09:00:00Z"}) + "\n", "labels.jsonl")
             bench.finish(text)
             with bench.open(text) as run:
-                notes = [note for note in reader_notes(run) if "anchors = 20" in note]
-            assert bool(notes) is is_late
+                assert any("anchors = 20" in note for note in reader_notes(run)) is is_late

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import polars as pl
 import pytest
 
 from layton_batch.files import tables
-from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
-from layton_batch.runs.status import RunState
-from layton_batch.scoring.leaderboard import stored
+from layton_batch.files.table_columns import SCHEMAS
+from layton_batch.sandbox import Fault
+from tests.support.cli_harness import call
 from tests.support.lab import Lab, lab, manifest_text, write_few_labels
 
 READS_PAGES = True
 GOLD = '[gold]\nsource = "gold.jsonl"\n'
-SCORED = manifest_text(top=GOLD)
-
-
-def with_scoring(scoring: str) -> str:
-    return manifest_text(top=f"{GOLD}[scoring]\n{scoring}\n")
+SCORED = manifest_text(limit=3, top=GOLD)
+COLUMNS = ("model", "score", "lower", "upper", "rank", "method", "metric")
 
 
 @pytest.fixture(scope="module")
@@ -27,65 +26,69 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("remade")
     write_few_labels(folder)
     with lab(folder) as made:
+        made.finish(SCORED)
         yield made
 
 
-def stored_board(there: Lab, text: str) -> list[dict[str, object]]:
-    return list(there.table(text, "leaderboard").iter_rows(named=True))
-
-
-def shown(there: Lab, text: str) -> str:
-    return (there.run_folder(text).site / "index.html").read_text(encoding="utf-8")
-
-
 def test_a_board_scored_by_other_rules_replaces_table_and_site_and_is_what_leaderboard_prints(there: Lab) -> None:
-    there.finish(SCORED)
-    before, page = stored_board(there, SCORED), shown(there, SCORED)
-    for scoring in ('method = "paper"', 'metric = "answer_correct"\nlevel = 0.8\nseed = 7'):
-        there.finish(with_scoring(scoring))
-        after = stored_board(there, SCORED)
-        root = there.run_folder(SCORED).root
-        printed = board_of(read_sources([str(root)], there.runs, there.settings, BoardOptions()))
-        assert stored(printed).to_dicts() == after, scoring
-        assert after != before, scoring
-        assert shown(there, SCORED) != page, scoring
+    index = there.run_folder(SCORED).site / "index.html"
+    boards, pages = [there.table(SCORED, "leaderboard")], [index.read_bytes()]
+    for top in (f'{GOLD}[scoring]\nmethod = "paper"', f'{GOLD}[scoring]\nmetric = "answer_correct"\nlevel = 0.8', ""):
+        there.finish(manifest_text(limit=3, top=top))
+        boards.append(there.table(SCORED, "leaderboard"))
+        pages.append(index.read_bytes())
+        printed = call("leaderboard", "lab", "--runs", there.runs, "--format", "json").json
+        assert [[row[name] for name in COLUMNS] for row in printed] == [  # type: ignore[attr-defined]
+            list(row) for row in boards[-1].select(COLUMNS).iter_rows()
+        ]
+        assert not boards[-1].equals(boards[-2])
+        assert pages[-1] != pages[-2]
+    assert (boards[0]["borrowed_labels"][0] > 0) == (boards[-1]["borrowed_labels"][0] == 0)  # without the gold set
 
 
-def test_a_board_without_its_gold_set_is_another_board(there: Lab) -> None:
-    there.finish(SCORED)
-    before = stored_board(there, SCORED)
-    there.finish(manifest_text())
-    assert stored_board(there, SCORED)[0]["borrowed_labels"] == 0 != before[0]["borrowed_labels"]
-
-
-def test_nothing_is_remade_where_nothing_changed(there: Lab) -> None:
-    there.finish(SCORED)
+def test_nothing_is_remade_where_nothing_changed_and_what_was_removed_is(
+    there: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = there.run_folder(SCORED)
-    files = [*folder.tables.rglob("*.parquet"), *folder.site.rglob("*.html")]
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "__version__", "0.0.0")
+        there.finish(SCORED)
+    board, cost, index = folder.part("leaderboard", "leaderboard"), folder.part("cost", "cost"), "index.html"
+    earlier = board.read_bytes()
+    cost.unlink()
+    (folder.site / index).unlink()
+    (folder.site / "site.json").write_text("{}")
+    there.finish(SCORED)
+    assert board.read_bytes() != earlier  # which another version had made
+    assert cost.exists()
+    files = [*folder.tables.rglob("*.parquet"), folder.site / index]
     inodes = {path: path.stat().st_ino for path in files}
-    assert there.finish(SCORED).state is RunState.DONE
+    there.finish(SCORED)
     assert {path: path.stat().st_ino for path in files} == inodes
 
 
-def test_a_table_of_an_earlier_version_is_remade(there: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "__version__", "0.0.0")
-    there.finish(SCORED)
-    path = there.run_folder(SCORED).part("leaderboard", "leaderboard")
-    earlier = tables.made_from(path)
-    monkeypatch.undo()
-    there.finish(SCORED)
-    assert tables.made_from(path) != earlier
+FAULTS = (
+    Fault(on="row", action="error", status=500, provider="openai", times=2),
+    Fault(on="row", action="malformed_text", provider="openai", after=3, times=1),
+    Fault(on="row", action="duplicate", provider="gemini", times=1),
+)
+REASKED = manifest_text(limit=7, top="[policy]\nreask_unparsed = 1")
 
 
-def test_a_removed_site_or_cost_table_is_made_again(there: Lab) -> None:
-    there.finish(SCORED)
-    folder = there.run_folder(SCORED)
-    folder.part("cost", "cost").unlink()
-    (folder.site / "index.html").unlink()
-    (folder.site / "site.json").write_text("{}")
-    there.finish(SCORED)
-    assert folder.part("cost", "cost").exists()
-    assert (folder.site / "index.html").exists()
-    made = (folder.site / "index.html").stat().st_ino
-    there.finish(SCORED)
-    assert (folder.site / "index.html").stat().st_ino == made
+def played(folder: Path) -> dict[str, pl.DataFrame]:
+    """Every table of a run with another attempt, a reply asked for again and a result that came twice."""
+    folder.mkdir()
+    with lab(folder, *FAULTS) as bench:
+        assert {batch.attempt for batch in bench.finish(REASKED).batches} >= {1, 2}
+        return {name: bench.table(REASKED, name) for name in SCHEMAS}
+
+
+def test_every_table_is_the_same_in_portions_of_two_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = played(tmp_path / "whole")
+    monkeypatch.setattr(tables, "PORTION_ROWS", 2)
+    in_portions = played(tmp_path / "portions")
+    for name, table in whole.items():
+        assert table.height > 0 or name in {"grades", "rejudged", "reused", "labels", "pairs", "label_need"}
+        assert in_portions[name].equals(table), name
+    parts = (tmp_path / "portions" / "runs").rglob("batches/*/*/answers/*.parquet")
+    assert max(part.stem for part in parts) == "00003"

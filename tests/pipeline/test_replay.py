@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from layton_batch.commands.known_items import known_items, replayed
 from layton_batch.files.sources import stream_rows
-from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
-from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Sandbox, SandboxConfig
+from layton_batch.sandbox.answerers.questions import Answerer
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
-from layton_batch.settings import Settings
 from layton_batch.tasks import load_task
 from layton_batch.tasks.protocol import TaskOptions
-from tests.support.lab import MODELS, START, Lab, manifest_text
+from tests.support.cli_harness import call
+from tests.support.lab import MODELS, START, Lab, RunState, manifest_text
 from tests.support.manual_clock import ManualClock
 from tests.support.paths import SHARED_DATA
 from tests.support.replay_manifest import replay_manifest
 
 DATA = SHARED_DATA / "layton"
+FILE = DATA / "ppi_llm.jsonl"
+DAY = 86_400.0
 pytestmark = pytest.mark.shared_data
 
 PUBLISHED = [
@@ -34,51 +38,69 @@ PUBLISHED = [
     ("moonshotai-kimi-k2-thinking", 66.7, 1.7, 8, 8),
     ("mistral-large-2512", 48.7, 1.4, 9, 9),
 ]
+COLUMNS = ("model", "score", "half_width", "rank_best", "rank_worst")
 
 
-def table(source: str, runs: Path, metric: str | None = None) -> list[tuple[str, float | None, float | None, int, int]]:
-    board = board_of(read_sources([source], runs, Settings.from_environment({}, runs), BoardOptions("paper", metric)))
-    return board.select("model", "score", "half_width", "rank_best", "rank_worst").rows()
+def table(source: str | Path, runs: Path, metric: str = "both_correct") -> list[tuple[object, ...]]:
+    words = ("leaderboard", source, "--runs", runs, "--method", "paper", "--metric", metric, "--format", "json")
+    return [tuple(row[name] for name in COLUMNS) for row in call(*words).json]  # type: ignore[attr-defined]
+
+
+@contextmanager
+def replaying(folder: Path, answerer: Answerer) -> Iterator[Lab]:
+    clock = ManualClock(START)
+    with Sandbox(SandboxConfig(batch_seconds=1.0, answerer=answerer, clock=clock.now)) as server:
+        yield Lab(folder, server, clock)
+
+
+def published(folder: Path) -> AbstractContextManager[Lab]:
+    return replaying(folder, replayed([FILE, DATA / "riddles_llm.jsonl"]))
 
 
 def test_the_ppi_file_alone_gives_the_published_table(tmp_path: Path) -> None:
-    assert table(str(DATA / "ppi_llm.jsonl"), tmp_path) == PUBLISHED
+    assert table(FILE, tmp_path) == PUBLISHED
 
 
 @pytest.mark.nightly
 def test_a_replayed_run_gives_the_published_table_and_costs_what_the_sandbox_billed(tmp_path: Path) -> None:
-    clock = ManualClock(START)
-    answerer = replayed([DATA / "ppi_llm.jsonl", DATA / "riddles_llm.jsonl"])
-    with Sandbox(SandboxConfig(batch_seconds=1.0, answerer=answerer, clock=clock.now)) as server:
-        bench = Lab(tmp_path, server, clock)
-        status = bench.finish(replay_manifest(DATA))
-        ledger = server.ledger()
-    assert status.state is RunState.DONE
-    assert status.unanswered == 0
-    assert status.spent_usd == ledger.total_usd
-    assert ledger.unpriced_rows == 0
-    assert {row.times_billed for row in ledger.rows} == {1}
-    predictions = bench.table(replay_manifest(DATA), "predictions")
-    assert predictions.height == 1674
-    # seven recorded replies are wholly blank: no jury is asked about them, they count as wrong
-    assert bench.table(replay_manifest(DATA), "verdicts").height == 5022 - 3 * 7
-    assert table("layton-llm", bench.runs) == PUBLISHED
-    for metric in ("answer_correct", "justification_correct"):
-        assert table("layton-llm", bench.runs, metric) == table(str(DATA / "ppi_llm.jsonl"), bench.runs, metric)
+    text = replay_manifest(DATA)
+    with published(tmp_path) as bench:
+        bench.finish_paid_once(text)
+        assert bench.server.ledger().unpriced_rows == 0
+        assert bench.table(text, "predictions").height == 1674
+        # seven recorded replies are wholly blank: no jury is asked about them, they count as wrong
+        assert bench.table(text, "verdicts").height == 5022 - 3 * 7
+        assert table("layton-llm", bench.runs) == PUBLISHED
+        for metric in ("answer_correct", "justification_correct"):
+            assert table("layton-llm", bench.runs, metric) == table(FILE, bench.runs, metric)
+
+
+@pytest.mark.nightly
+def test_a_run_built_up_model_by_model_gives_the_published_rows_and_sends_only_what_is_new(tmp_path: Path) -> None:
+    """The manifest with its first model, with its first two, and so on: each night what that model costs, no more."""
+    head, *models = replay_manifest(DATA).split("[[models]]")
+    with published(tmp_path) as bench:
+        before: Counter[str] = Counter()
+        for count in range(1, len(models) + 1):
+            bench.finish_paid_once(head + "".join(f"[[models]]{model}" for model in models[:count]))
+            by_job = Counter(name.rsplit("-", 2)[0] for name in bench.billed())
+            new = by_job - before
+            assert (len(new), max(new.values())) == (4, 186)  # a model's answers, and at most three verdicts on each
+            assert new.total() > 4 * 170
+            assert before <= by_job
+            before = by_job
+            bench.clock.sleep(DAY)
+        assert table("layton-llm", bench.runs) == PUBLISHED
 
 
 @pytest.mark.nightly
 def test_real_images_go_through_every_dialect(tmp_path: Path) -> None:
-    clock = ManualClock(START)
     riddles, number = DATA / "riddles_vlm.jsonl", 317
     items = load_task("layton", TaskOptions("vlm")).items(stream_rows(riddles))
-    answerer = SimulateAnswerer(known_items(items, "layton"))
     text = manifest_text(tuple(MODELS), limit=number, items=str(riddles)).replace('split = "llm"', 'split = "vlm"')
-    with Sandbox(SandboxConfig(batch_seconds=60.0, answerer=answerer, clock=clock.now)) as server:
-        bench = Lab(tmp_path, server, clock)
+    with replaying(tmp_path, SimulateAnswerer(known_items(items, "layton"))) as bench:
         status = bench.finish(text)
-        assert status.spent_usd == server.ledger().total_usd
-    assert status.state is RunState.DONE
+        assert (status.state, status.spent_usd) == (RunState.DONE, bench.server.ledger().total_usd)
     predict = [job for job in status.jobs if job.role == "predict"]
     assert {job.provider for job in predict} == set(MODELS)
     assert {(job.requests, job.succeeded) for job in predict} == {(number, number)}

@@ -1,111 +1,122 @@
-"""Answers that another run beside this one paid for are taken over; what is on its way is waited for."""
+"""An answer that is there, or on its way, is used: by another run of the workspace, and by another name of a model."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import orjson
 import polars as pl
+import pytest
+import zstandard
 
-from layton_batch.batches import batch_results
-from layton_batch.files import tables
-from layton_batch.pipeline import advance
-from layton_batch.reports.cost_document import report_json
-from layton_batch.runs.open import providers_for
-from layton_batch.runs.requests import PaidAnswers, fingerprint_bytes
-from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.settings import Settings
-from layton_batch.states import Lifecycle
 from tests.support.cli_harness import call
-from tests.support.lab import MODELS, Lab, lab, manifest_text, quiz_text
+from tests.support.lab import MODELS, Lab, RunState, lab, manifest_text, named, quiz_text, with_twin
+from tests.support.tiers import tiered
 
 JUDGED = manifest_text(limit=1)
 ONE, TWO = quiz_text(("openai",), limit=2), quiz_text(("openai", "anthropic"), limit=2)
+OTHER = named("other", JUDGED)
 
 
-def named(name: str, text: str) -> str:
-    return text.replace('name = "lab"', f'name = "{name}"', 1)
+def with_policy(text: str, line: str) -> str:
+    return text.replace("[[models]]", f"[policy]\n{line}\n[[models]]", 1)
 
 
-def without_reuse(text: str) -> str:
-    return text.replace("[[models]]", "[policy]\nreuse = false\n[[models]]", 1)
+# ---- another run -----------------------------------------------------------------------------------------------------
 
 
-def test_another_run_of_the_same_questions_costs_nothing_and_says_what_they_cost(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        first = bench.finish(JUDGED)
-        before = bench.billed()
-        other = named("other", JUDGED)
-        status = bench.finish(other)
-        assert (status.state, status.unanswered, status.spent_usd) == (RunState.DONE, 0, 0)
-        assert bench.billed() == before
-        board = ["model", "score", "lower", "upper"]
-        assert bench.table(other, "leaderboard").select(board).equals(bench.table(JUDGED, "leaderboard").select(board))
-        report = report_json(bench.bill("other"))
-        assert report["reused"] == {"requests": 2, "paid_usd": f"{first.spent_usd:f}"}
-        together = bench.bill("lab", "other")
-        assert (together.reused.requests, together.total.requests) == (0, 2)  # the sums have what the first run paid
-        third = named("third", JUDGED)
-        assert bench.finish(third).spent_usd == 0
-        assert set(bench.table(third, "reused")["run"]) == {"lab"}
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A run that paid, and another one of the same questions. Tests leave them as they are."""
+    with lab(tmp_path_factory.mktemp("shared")) as bench:
+        bench.finish_paid_once(JUDGED)
+        assert bench.finish(OTHER).state is RunState.DONE
+        yield bench
 
 
-def test_a_manifest_may_ask_everything_anew(tmp_path: Path) -> None:
+def test_another_run_of_the_same_questions_costs_nothing_and_says_what_they_cost(shared: Lab) -> None:
+    first, other = shared.read(JUDGED), shared.read(OTHER)
+    assert (other.unanswered, other.spent_usd, len(shared.billed())) == (0, 0, 2)
+    board = ["model", "score", "lower", "upper"]
+    assert shared.table(OTHER, "leaderboard").select(board).equals(shared.table(JUDGED, "leaderboard").select(board))
+    reused = call("cost", "other", "--runs", shared.runs, "--format", "json").table()["reused"]
+    assert reused == {"requests": 2, "paid_usd": f"{first.spent_usd:f}"}
+    together = shared.bill("lab", "other")
+    assert (together.reused.requests, together.total.requests) == (0, 2)  # the sums have what the first run paid
+
+
+def raw_texts(bench: Lab, text: str) -> dict[str, str]:
+    """By the name that was paid for, the answer of each prediction, which stands in the provider's raw results."""
+    paid_as = dict(bench.table(text, "reused").select("custom_id", "paid_as").iter_rows())
+    found = {}
+    for row in bench.table(text, "predictions").iter_rows(named=True):
+        name = paid_as.get(row["custom_id"], row["custom_id"])
+        (path,) = bench.runs.glob(f"batches/*/{row['batch_id']}/output*.zst")
+        with path.open("rb") as file:
+            lines = zstandard.ZstdDecompressor().stream_reader(file).read().splitlines()
+        (line,) = (line for line in lines if orjson.loads(line)["custom_id"] == name)
+        assert orjson.dumps(row["raw_text"])[1:-1] in line
+        found[name] = row["raw_text"]
+    return found
+
+
+def test_an_answer_that_was_taken_over_is_as_traceable_as_ones_own_when_the_other_run_is_gone(
+    shared: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "runs", Path(shutil.copytree(shared.runs, tmp_path / "runs")))
+    third, texts = named("third", JUDGED), raw_texts(shared, JUDGED)
+    shutil.rmtree(shared.run_folder(JUDGED).root)
+    shared.finish(third)
+    shutil.rmtree(shared.run_folder(OTHER).root)
+    assert raw_texts(shared, third) == texts
+    reused = shared.table(third, "reused")
+    assert (set(reused["run"]), len(shared.billed())) == ({"lab"}, 2)
+    assert call("export", "third", "--runs", shared.runs, "--to", "parquet", "--out", tmp_path / "out").code == 0
+    assert pl.read_parquet(tmp_path / "out" / "predictions.parquet")["raw_text"].null_count() == 0
+
+
+def test_what_a_sandbox_or_another_address_answered_is_no_answer_of_the_providers(tmp_path: Path) -> None:
+    """Names of requests carry digits of their fingerprints."""
+    places = {"provider": None, "other": "https://other.example/v1", "gateway": "https://gateway.example/v1"}
+    places["same gateway"] = f"{places['gateway']}/"
     with lab(tmp_path) as bench:
         bench.finish(ONE)
-        assert bench.finish(without_reuse(named("other", ONE))).spent_usd > 0
-        assert len(bench.billed()) == 4
+        assert bench.plan(ONE).to_send == 0
+        digits = {}
+        for place, address in {"sandbox": bench.server.environment()["OPENAI_BASE_URL"], **places}.items():
+            if place != "sandbox":
+                variables = {"OPENAI_API_KEY": "key"} | ({"OPENAI_BASE_URL": address} if address else {})
+                bench.settings = Settings.from_environment(variables, tmp_path)
+            anew = named(place.replace(" ", "-"), ONE)
+            assert bench.plan(anew, tmp_path / place).to_send == (0 if place == "sandbox" else 2)
+            lines = b"".join(path.read_bytes() for path in (tmp_path / place).rglob("*.jsonl")).splitlines()
+            digits[place] = {str(orjson.loads(line)["custom_id"]).rpartition("-")[2] for line in lines}
+        assert digits.pop("sandbox") == set()
+        assert digits["gateway"] == digits.pop("same gateway")
+        assert len(set.union(*digits.values())) == 2 * len(digits)
 
 
-def test_what_a_sandbox_answered_is_no_answer_of_the_providers(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        bench.finish(ONE)
-        asked = fingerprint_bytes_of(bench, ONE)
-        with bench.open(named("other", ONE)) as run:
-            for local, known in ((frozenset({"openai"}), True), (frozenset(), False)):
-                paid = PaidAnswers(run.manifest, run.store, local)
-                spec = run.manifest.model_specs()[0]
-                statuses = paid.look_up([paid.fingerprint(spec, digest) for digest in asked])
-                assert {status.is_to_ask for status in statuses.values()} == {not known}
+def damage(batches: Path) -> None:
+    for part in batches.rglob("*.parquet"):
+        part.write_bytes(b"damaged")
 
 
-def test_what_another_address_answered_is_no_answer_of_the_providers(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench, bench.open(ONE) as run:
-        (spec,) = run.manifest.model_specs()
-
-        def paid_at(address: str) -> PaidAnswers:
-            settings = Settings.from_environment({"OPENAI_BASE_URL": address}, tmp_path)
-            elsewhere = providers_for(run.manifest, settings).elsewhere
-            return PaidAnswers(run.manifest, run.store, frozenset(), elsewhere)
-
-        own, gateway, other = ("https://api.openai.com/v1", "https://gateway.example/v1", "https://other.example/v1")
-        prints = {address: paid_at(address).fingerprint(spec, bytes(32)) for address in (own, gateway, other)}
-        assert prints[own] == bytes(32)
-        assert len(set(prints.values())) == 3
-        assert paid_at(f"{gateway}/").fingerprint(spec, bytes(32)) == prints[gateway]
-        assert {prints[own], prints[gateway]} <= set(paid_at(gateway).all_prints(spec, bytes(32)))
-
-
-def fingerprint_bytes_of(bench: Lab, text: str) -> list[bytes]:
-    """What the lines of the run's batch file ask, wherever they were answered."""
-    (spec,) = bench.manifest(text).model_specs()
-    (path,) = bench.run_folder(text).batches.glob("predict-*/request.jsonl")
-    lines = [(line, orjson.loads(line)["custom_id"]) for line in path.read_bytes().splitlines()]
-    return [fingerprint_bytes(spec.provider, spec.model, line, name) for line, name in lines]
-
-
-def test_nothing_is_bought_again_where_the_answers_of_the_run_beside_it_cannot_be_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trouble", [damage, shutil.rmtree], ids=["damaged", "gone"])
+def test_nothing_is_bought_again_where_the_answers_of_the_run_beside_it_cannot_be_read(
+    tmp_path: Path, trouble: Callable[[Path], None]
+) -> None:
+    other = named("other", ONE)
     with lab(tmp_path) as bench:
         bench.finish(ONE)
         billed = bench.billed()
-        for part in bench.run_folder(ONE).batches.rglob("*.parquet"):
-            part.write_bytes(b"damaged")
-        other = named("other", ONE)
-        with bench.open(other) as run:
-            advance(run)
-            assert [error for error in run.engine.trouble.values() if "runs/batches/lab/" in error]
+        trouble(bench.runs / "batches" / "lab")
+        bench.finish(other)
+        (event,) = bench.events(other, "table_damaged")
+        assert "batches/lab" in event.detail or "run lab" in event.detail
         assert bench.billed() == billed
 
 
@@ -113,89 +124,68 @@ def test_an_answer_that_was_taken_over_and_cannot_be_used_is_asked_again_where_t
     tmp_path: Path,
 ) -> None:
     with lab(tmp_path, Fault(on="row", action="malformed_text", provider="openai", times=1)) as bench:
-        bench.finish(JUDGED)
-        again = named("other", JUDGED).replace("[[models]]", "[policy]\nreask_unparsed = 1\n[[models]]", 1)
-        before = len(bench.billed())
+        bench.finish(ONE)
+        assert sorted(bench.table(ONE, "predictions")["kind"]) == ["answered", "unparsed"]
+        again = with_policy(named("other", ONE), "reask_unparsed = 1")
         assert bench.finish(again).state is RunState.DONE
-        unusable = bench.table(JUDGED, "predictions").filter(pl.col("kind") == "unparsed").height
-        assert unusable == 1
-        assert bench.table(again, "predictions").filter(pl.col("kind") == "unparsed").height == 0
-        assert len(bench.billed()) - before == 2  # the answer, and the verdict on it
-
-
-def in_flight(bench: Lab, text: str) -> None:
-    with bench.open(text) as run:
-        while not run.store.batches({Lifecycle.IN_FLIGHT}):
-            advance(run)
-
-
-def test_what_a_retired_model_has_on_its_way_is_collected_and_taken_back(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        in_flight(bench, TWO)
-        status = bench.finish(ONE)
-        assert status.state is RunState.DONE
-        assert {batch.state for batch in status.batches} == {Lifecycle.COLLECTED}
-        assert status.spent_usd == bench.server.ledger().total_usd
-        assert {job.model for job in status.jobs if job.role == "predict"} == {MODELS["openai"]}
-        bench.finish(TWO)
-        assert set(bench.billed().values()) == {1}
-        assert len(bench.billed()) == 4
-
-
-def test_what_is_on_its_way_under_another_job_is_waited_for(tmp_path: Path) -> None:
-    """The same model with another family and task split is another job; with another hint text it would ask anew."""
-    model = ONE[ONE.index("[[models]]") : ONE.index("[[prices]]")]
-    twin = model.replace(f'name = "{MODELS["openai"]}"', 'name = "twin"', 1)
-    with lab(tmp_path) as bench:
-        in_flight(bench, ONE)
-        twins = ONE.replace(model, model + twin)
-        status = bench.finish(twins)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert len(bench.billed()) == 2
-        bench.finish(named("other", twins))
-        report = report_json(bench.bill("other"))
-        assert report["reused"] == {"requests": 2, "paid_usd": f"{status.spent_usd:f}"}
+        assert (set(bench.table(again, "predictions")["kind"]), len(bench.billed())) == ({"answered"}, 3)
 
 
 def test_a_model_that_comes_back_is_asked_for_what_was_given_up_while_it_was_gone(tmp_path: Path) -> None:
     half = Fault(on="batch", action="expire", provider="anthropic", times=1, share=0.5)
     with lab(tmp_path, half) as bench:
-        in_flight(bench, TWO)
+        bench.begin(TWO)
         assert bench.finish(ONE).unanswered == 0
         bench.finish_paid_once(TWO)
         assert bench.table(TWO, "predictions").height == 4
 
 
-def test_an_answer_that_was_taken_over_is_as_traceable_as_ones_own_when_the_other_run_is_gone(tmp_path: Path) -> None:
-    other, third = named("other", JUDGED), named("third", JUDGED)
-    with lab(tmp_path) as bench:
-        bench.finish(JUDGED)
-        lines = {name: _raw_lines(bench, JUDGED, name) for name in ("predictions", "verdicts")}
-        bench.finish(other)
-        shutil.rmtree(bench.run_folder(JUDGED).root)
-        bench.finish(third)
-        shutil.rmtree(bench.run_folder(other).root)
-        assert {name: _raw_lines(bench, third, name) for name in lines} == lines
-        said = bench.table(third, "reused")
-        assert set(said["run"]) == {"lab"}
-        assert set(said["paid_as"]) == {name for found in lines.values() for name in found}
-        assert set(bench.billed().values()) == {1}
-        out = tmp_path / "out"
-        assert call("export", "third", "--runs", bench.runs, "--to", "parquet", "--out", out).code == 0
-        answers = pl.read_parquet(out / "predictions.parquet")["raw_text"]
-        assert answers.null_count() == 0
+# ---- another name of a model -----------------------------------------------------------------------------------------
 
 
-def _raw_lines(bench: Lab, text: str, table: str) -> dict[str, bytes]:
-    """By the name that was paid for, the provider's line of each answer; it has the words that the table has."""
-    with bench.open(text) as run:
-        paid_as = dict(tables.read(run.folder.tables, "reused").select("custom_id", "paid_as").iter_rows())
-        found = {}
-        for row in bench.table(text, table).iter_rows(named=True):
-            name = paid_as.get(row["custom_id"], row["custom_id"])
-            (path,) = bench.runs.glob(f"batches/*/{row['batch_id']}/output*.zst")
-            provider = next(job.spec.provider for job in run.store.jobs() if row["batch_id"].startswith(f"{job.id}."))
-            dialect = run.providers.dialect(provider)
-            (found[name],) = (line for line, _ in batch_results.lines(path) if dialect.decode(line).custom_id == name)
-            assert dialect.decode(found[name]).text == row["raw_text"]
-        return found
+def refused(times: int) -> Fault:
+    """A permanent error: only a person has it sent again."""
+    return Fault(on="row", action="error", status=400, provider="openai", times=times)
+
+
+def has_each_once(bench: Lab, text: str, questions: int = 2) -> None:
+    """Both names have the same answers, and so many questions were billed for both."""
+    said = bench.table(text, "predictions").sort("item_id")
+    own, other = (said.filter(model=name)["raw_text"].to_list() for name in (MODELS["openai"], "twin"))
+    assert own == other
+    assert None not in own
+    assert sum(bench.billed().values()) == questions
+    assert bench.finish(text).spent_usd == bench.server.ledger().total_usd
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_what_is_refused_to_one_name_is_refused_to_both_and_goes_again_once(tmp_path: Path, times: int) -> None:
+    text = with_twin(ONE)
+    with lab(tmp_path, refused(times)) as bench:
+        status = bench.finish(text)
+        assert (status.unanswered, len(status.batches)) == (2 * min(times, 2), 1)
+        assert bench.retry() == 2 * min(times, 2)
+        bench.begin(text)  # and then the program is stopped
+        status = bench.finish(text)
+        assert status.unanswered == (0 if times == 1 else 2)
+        if status.unanswered:
+            assert bench.retry() == 2
+            status = bench.finish(text)
+        assert (status.unanswered, sum(batch.requests for batch in status.batches)) == (0, 2 + times)
+        has_each_once(bench, text)
+
+
+@pytest.mark.parametrize("action", tiered(("malformed_text", "truncated"), ci=("truncated",)))
+@pytest.mark.parametrize("comes_later", [False, True])
+def test_an_unusable_reply_is_asked_for_again_once_for_both_names(
+    tmp_path: Path, comes_later: bool, action: str
+) -> None:
+    one = with_policy(ONE, "reask_unparsed = 1\nreask_truncated = 1")
+    text = with_twin(one)
+    with lab(tmp_path, Fault(on="row", action=action, provider="openai", times=1)) as bench:
+        if comes_later:
+            bench.finish(one)
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
+        has_each_once(bench, text, 3)

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections import Counter
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,43 +15,60 @@ import pytest
 
 from layton_batch.cli.demo import DEMO_MANIFESTS, demo_manifest, run_demo
 from layton_batch.errors import ManifestError
-from layton_batch.files import tables
 from layton_batch.manifest.asked import load_items as task_items
 from layton_batch.manifest.asked import manifest_task
-from layton_batch.pipeline import advance
 from layton_batch.records import Response
-from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
-from layton_batch.stages.preview import preview
 from layton_batch.stages.rank import item_scores
-from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
+from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.rome.task import RomeTask
 from layton_batch.tasks.zebralogic.task import ZebraLogicTask
 from tests.support.lab import JUDGES, MODELS, Lab, demo_prices, lab
 from tests.support.tiers import tiered
 
-CASES = {
-    "mcq_idk": (("openai", "anthropic"), "demo", "idk_score", (-1.0, 0.0, 1.0)),
-    "zebralogic": (("gemini", "mistral"), "all", "cell_accuracy", None),
-    "rome": (("together", "groq", "doubleword"), "llm", "accuracy", (0.0, 0.5, 1.0)),
-}
-
-
-FULL = {"mcq_idk": "trad_score", "zebralogic": "puzzle_accuracy", "rome": "accuracy"}
-"""The metric on which 1 is a pass, and anything else a failure of one kind."""
 READS_PAGES = True
 PRINTED = 0.0501
 """The leaderboard's scores are in percent with one decimal."""
 
 
-def manifest_text(task: str, providers: tuple[str, ...], split: str, metric: str, more: str = "") -> str:
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``full``: the metric on which 1 is a pass, and anything else a failure of one kind; ``marks``: on ``metric``."""
+
+    task: str
+    providers: tuple[str, ...]
+    split: str
+    metric: str
+    full: str
+    protocol: str
+    marks: tuple[float, ...] | None = None
+
+
+CASES = {
+    "mcq_idk": Case(
+        "mcq_idk", ("openai", "anthropic"), "demo", "idk_score", "trad_score", "original", (-1.0, 0.0, 1.0)
+    ),
+    "zebralogic": Case("zebralogic", ("gemini", "mistral"), "all", "cell_accuracy", "puzzle_accuracy", "zeroeval"),
+    "rome": Case(
+        "rome", ("together", "groq", "doubleword"), "llm", "accuracy", "accuracy", "original", (0.0, 0.5, 1.0)
+    ),
+}
+
+
+def manifest_text(
+    task: str, providers: tuple[str, ...], split: str, metric: str, more: str = "", *, tokens: int | None = 8000
+) -> str:
     text = f'name = "lab"\ntask = "{task}"\n{more}\n[items]\nsource = "bundled"\nsplit = "{split}"\nlimit = 20\n'
     text += f'[scoring]\nmetric = "{metric}"\n'
     for provider in providers:
         text += f'[[models]]\nname = "{MODELS[provider]}"\nprovider = "{provider}"\nmodel = "{MODELS[provider]}"\n'
-        text += "max_output_tokens = 8000\n"
+        text += f"max_output_tokens = {tokens}\n" if tokens else ""
     return text + demo_prices()
+
+
+def text_of(case: Case, more: str = "") -> str:
+    return manifest_text(case.task, case.providers, case.split, case.metric, more)
 
 
 def regraded(bench: Lab, text: str, metric: str) -> pl.DataFrame:
@@ -64,89 +82,68 @@ def regraded(bench: Lab, text: str, metric: str) -> pl.DataFrame:
         reply = Response(row["custom_id"], RequestOutcome.SUCCEEDED, text=row["raw_text"], finish_reason=finish)
         item = items[row["item_id"]]
         mark = task.grade(item, task.parse(item, row["model"], reply)).marks[metric]
-        rows.append({"item_id": item.id, "model": row["model"], "grade": mark})
+        rows.append({"item_id": item.id, "model": row["model"], "mark": mark})
     return pl.DataFrame(rows)
 
 
-@pytest.mark.parametrize("task", CASES)
+def check_board(bench: Lab, text: str, metric: str) -> pl.DataFrame:
+    """Check that votes are the task's own marks and scores their means. Return the marks."""
+    marks = regraded(bench, text, metric)
+    votes = bench.table(text, "scores").filter(metric=metric)
+    joined = marks.join(votes, on=["item_id", "model"], validate="1:1")
+    assert joined.height == marks.height == votes.height
+    assert joined["mark"].to_list() == joined["vote"].to_list()
+    board = bench.table(text, "leaderboard").filter(metric=metric)
+    means = dict(marks.group_by("model").agg(pl.col("mark").mean()).iter_rows())
+    in_percent = {model: pytest.approx(100 * mean, abs=PRINTED) for model, mean in means.items()}
+    assert dict(board.select("model", "score").iter_rows()) == in_percent
+    assert board["score"].is_sorted(descending=True)
+    return marks
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_a_run_grades_every_reply_ranks_the_models_and_accounts_for_the_sandboxs_bill(
-    task: str, tmp_path: Path
+    name: str, tmp_path: Path
 ) -> None:
-    providers, split, metric, values = CASES[task]
-    text = manifest_text(task, providers, split, metric)
-    with lab(tmp_path) as bench:
-        status = bench.finish(text)
-        assert status.state is RunState.DONE
-        assert status.unanswered == 0
-        assert {job.role for job in status.jobs} == {"predict"}
-        assert status.spent_usd == bench.server.ledger().total_usd > 0
-        assert set(bench.billed().values()) == {1}
-        assert len(bench.billed()) == 20 * len(providers)
-        usage = bench.table(text, "usage")
-        assert sum(map(Decimal, usage["cost_usd"])) == status.spent_usd
-        assert sum(map(Decimal, bench.table(text, "cost")["cost_usd"])) == status.spent_usd
-        marks = regraded(bench, text, metric)
-        if values is not None:
-            assert set(marks["grade"]) <= set(values)
-        scores = bench.table(text, "scores").filter(pl.col("metric") == metric)
-        joined = marks.join(scores, on=["item_id", "model"], validate="1:1")
-        assert joined.height == marks.height == scores.height == 20 * len(providers)
-        assert joined["grade"].to_list() == joined["vote"].to_list()
-        means = dict(marks.group_by("model").agg(pl.col("grade").mean()).iter_rows())
-        board = bench.table(text, "leaderboard").filter(pl.col("metric") == metric)
+    """Rows that the provider loses are sent again; and the published protocol is another run of the models."""
+    case = CASES[name]
+    text = text_of(case)
+    lost = Fault(on="row", action="missing", times=3), Fault(on="row", action="error", status=500, times=2)
+    with lab(tmp_path, *lost) as bench:
+        status = bench.finish_paid_once(text)
+        assert len(bench.billed()) == 20 * len(case.providers)
+        for table in ("usage", "cost"):
+            assert sum(map(Decimal, bench.table(text, table)["cost_usd"])) == status.spent_usd > 0
+        marks = check_board(bench, text, case.metric)
+        assert case.marks is None or set(marks["mark"]) <= set(case.marks)
         with bench.open(text) as run:
             kinds = {item.id: item.category for item in run.items}
-            sheets = item_scores(run, metric)
-        stratified = [[kinds[item] for item in sheet.item_ids] if task == "zebralogic" else [] for sheet in sheets]
+            sheets = item_scores(run, case.metric)
+        stratified = [[kinds[item] for item in sheet.item_ids] if name == "zebralogic" else [] for sheet in sheets]
         assert [list(sheet.strata) for sheet in sheets] == stratified
-        in_percent = {model: pytest.approx(100 * mean, abs=PRINTED) for model, mean in means.items()}
-        assert dict(board.select("model", "score").iter_rows()) == in_percent
-        assert board["score"].is_sorted(descending=True)
-        grades = bench.table(text, "grades").filter(pl.col("metric") == FULL[task])
+        grades = bench.table(text, "grades").filter(metric=case.full)
         passes = grades["grade"] == 1
         assert grades.filter(passes)["tag"].null_count() == passes.sum() > 0
         assert grades.filter(~passes)["tag"].null_count() == 0 < (~passes).sum()
         pages = bench.run_folder(text).site.rglob("*.html")
         shown = "\n".join(page.read_text("utf-8") for page in pages)
-        assert "no vote" not in shown
-        assert "A rule graded every answer" in shown
-        assert "every judge" not in shown
+        assert [words in shown for words in ("no vote", "every judge", "A rule graded every answer")] == [
+            False, False, True,
+        ]  # fmt: skip
         assert all(tag.replace("_", " ") in shown for tag in set(grades["tag"].drop_nulls()))
+        published = text_of(case, f'[task_options]\nprotocol = "{case.protocol}"')
+        bench.finish_paid_once(published)
+        check_board(bench, published, case.metric)
 
 
-@pytest.mark.parametrize("task", tiered(CASES, ci=("zebralogic",)))
-def test_rows_that_fail_at_the_provider_are_sent_again_and_paid_once(task: str, tmp_path: Path) -> None:
-    providers, split, metric, _ = CASES[task]
-    text = manifest_text(task, providers[:1], split, metric)
-    lost = Fault(on="row", action="missing", times=3), Fault(on="row", action="error", status=500, times=2)
-    with lab(tmp_path, *lost) as bench:
-        bench.finish_paid_once(text)
-        kinds = set(bench.table(text, "predictions")["kind"])
-    assert PredictionKind.MISSING not in kinds
-
-
-@pytest.mark.parametrize(
-    ("task", "protocol"), [("mcq_idk", "original"), ("zebralogic", "zeroeval"), ("rome", "original")]
-)
-def test_the_published_protocols_run_as_well(task: str, protocol: str, tmp_path: Path) -> None:
-    providers, split, metric, _ = CASES[task]
-    text = manifest_text(task, providers[:1], split, metric, f'[task_options]\nprotocol = "{protocol}"')
-    with lab(tmp_path) as bench:
-        assert bench.finish(text).state is RunState.DONE
-        marks, board = regraded(bench, text, metric), bench.table(text, "leaderboard")
-        assert board.filter(pl.col("metric") == metric)["score"].to_list() == [
-            pytest.approx(100 * marks["grade"].sum() / marks.height, abs=PRINTED)
-        ]
-
-
-# ---- room for the answer -------------------------------------------------------------------------------------------
+# ---- room for the answer ---------------------------------------------------------------------------------------------
 
 LIMIT_KEYS = {"openai": '"max_completion_tokens":', "gemini": '"maxOutputTokens":', "anthropic": '"max_tokens":'}
 ADVICE = {"2*2": 7_168, "4*4": 16_384, "6*6": 31_744}
 
 
-def without_limits(text: str) -> str:
-    return text.replace("max_output_tokens = 8000\n", "")
+def zebra_text(providers: tuple[str, ...]) -> str:
+    return manifest_text("zebralogic", providers, "all", "cell_accuracy", tokens=None)
 
 
 def limits_of(lines: bytes, provider: str) -> Counter[int]:
@@ -154,54 +151,44 @@ def limits_of(lines: bytes, provider: str) -> Counter[int]:
     return Counter(int(found) for found in re.findall(LIMIT_KEYS[provider] + r"(\d+)", lines.decode()))
 
 
-def advised(folder: Path, bench: Lab) -> Counter[int]:
-    manifest = bench.manifest((folder / "manifest.toml").read_text())
-    items = task_items(manifest, manifest_task(manifest), bench.settings)
-    task = ZebraLogicTask(TaskOptions("all"))
-    assert {
-        size: task.output_tokens(next(item for item in items if item.category == size)) for size in ADVICE
-    } == ADVICE
-    return Counter(map(task.output_tokens, items))
-
-
 def test_every_grid_gets_the_output_limit_it_needs_in_the_batch_file_itself(tmp_path: Path) -> None:
-    providers = tuple(LIMIT_KEYS)
-    text = without_limits(manifest_text("zebralogic", providers, "all", "cell_accuracy")).replace("limit = 20\n", "")
+    text = zebra_text(tuple(LIMIT_KEYS)).replace("limit = 20\n", "")
+    task = ZebraLogicTask(TaskOptions("all"))
     with lab(tmp_path) as bench:
-        plan = preview(bench.manifest(text), bench.settings, bench.clock, tmp_path / "planned")
-        with bench.open(text) as run:
-            advance(run)
-            files = {batch.job_id: (bench.runs / batch.path).read_bytes() for batch in run.store.batches()}
-        wanted = advised(tmp_path, bench)
-    assert len(wanted) > 5
-    for provider in providers:
-        job = next(one.job.id for one in plan.jobs if one.job.spec.provider == provider)
-        (planned,) = (tmp_path / "planned").rglob(f"{job}/*")
-        assert limits_of(files[job], provider) == limits_of(planned.read_bytes(), provider) == wanted
+        manifest = bench.manifest(text)
+        items = task_items(manifest, manifest_task(manifest), bench.settings)
+        wanted = Counter(map(task.output_tokens, items))
+        by_size = {item.category: task.output_tokens(item) for item in items}
+        assert {size: by_size[size] for size in ADVICE} == ADVICE
+        assert len(wanted) > 5
+        bench.plan(text, tmp_path / "planned")
+        for batch in bench.plan_only(text).batches:
+            (planned,) = (tmp_path / "planned").rglob(f"{batch.job_id}/*")
+            for file in (planned, bench.runs / batch.path):
+                assert limits_of(file.read_bytes(), batch.provider) == wanted
 
 
 def test_a_budget_for_reasoning_comes_on_top_of_the_advised_limit(tmp_path: Path) -> None:
-    text = without_limits(manifest_text("zebralogic", ("anthropic",), "all", "cell_accuracy"))
-    text = text.replace("[[prices]]", "[models.reasoning]\nbudget_tokens = 32000\n[[prices]]", 1)
-    with lab(tmp_path) as bench, bench.open(text) as run:
-        advance(run)
-        (batch,) = run.store.batches()
-        lines = (bench.runs / batch.path).read_bytes()
-        least = min(run.task.output_tokens(item) for item in run.items)  # type: ignore[attr-defined]
-    assert min(limits_of(lines, "anthropic")) == 32_000 + least
+    text = zebra_text(("anthropic",))
+    reasoning = text.replace("[[prices]]", "[models.reasoning]\nbudget_tokens = 32000\n[[prices]]", 1)
+    with lab(tmp_path) as bench:
+        least = []
+        for place, asked in (("plain", text), ("reasoning", reasoning)):
+            bench.plan(asked, tmp_path / place)
+            (file,) = (tmp_path / place).rglob("*.jsonl")
+            least.append(min(limits_of(file.read_bytes(), "anthropic")))
+    assert least[1] == 32_000 + least[0]
 
 
 def test_a_grid_that_was_cut_off_is_asked_for_again_with_twice_the_advised_room(tmp_path: Path) -> None:
-    text = without_limits(manifest_text("zebralogic", ("openai",), "all", "cell_accuracy"))
-    text = text.replace("limit = 20", "limit = 1").replace("[scoring]", "[policy]\nreask_truncated = 1\n[scoring]")
+    text = zebra_text(("openai",)).replace("limit = 20", "limit = 1")
+    text = text.replace("[scoring]", "[policy]\nreask_truncated = 1\n[scoring]")
     with lab(tmp_path, Fault(on="row", action="truncated", times=1)) as bench:
-        status = bench.finish(text)
-        again = next(batch for batch in status.batches if batch.parent_id is not None)
-        lines = (bench.runs / again.path).read_bytes()
-    assert limits_of(lines, "openai") == {2 * ADVICE["2*2"]: 1}
+        again = bench.finish(text).batches[1]
+        assert limits_of((bench.runs / again.path).read_bytes(), "openai") == {2 * ADVICE["2*2"]: 1}
 
 
-# ---- pictures and a jury -------------------------------------------------------------------------------------------
+# ---- pictures and a jury ---------------------------------------------------------------------------------------------
 
 
 def test_pictures_that_annotations_name_by_path_reach_the_models_of_two_providers(tmp_path: Path) -> None:
@@ -222,61 +209,54 @@ def test_pictures_that_annotations_name_by_path_reach_the_models_of_two_provider
     text = manifest_text("rome", ("openai", "anthropic"), "vlm", "accuracy")
     text = text.replace('source = "bundled"', 'source = "annotations/rome.jsonl"')
     with lab(tmp_path) as bench:
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        for batch in status.batches:
+        for batch in bench.finish_paid_once(text).batches:
             sent = (bench.runs / batch.path).read_text()
             assert all(picture in sent for picture in pictures)
         board = bench.table(text, "leaderboard")
         # As right as where the pictures stand in the rows: the made-up models know the questions by their pictures.
         assert board["n_items"].to_list() == [len(lines)] * 2
         assert (board["score"] > 30).all()
-        assert status.spent_usd == bench.server.ledger().total_usd > 0
 
 
 @pytest.mark.parametrize("protocol", tiered(("corrected", "original"), ci=("corrected",)))
-def test_a_model_may_judge_what_a_rule_could_grade_and_no_verdict_is_bought_twice(
+def test_a_model_may_judge_what_a_rule_could_grade_and_a_verdict_on_the_answer_alone_is_whole(
     protocol: str, tmp_path: Path
 ) -> None:
+    """Asked again are only the few replies that cannot be read."""
     options = f'[task_options]\njudge = true\nprotocol = "{protocol}"\n[policy]\nreask_unparsed = 1'
     text = manifest_text("rome", ("openai", "gemini"), "llm", "answer_correct", options)
-    jury = f"[jury]\nseats = 2\n{JUDGES}"
+    text = text.replace("[[prices]]", f"[jury]\nseats = 2\n{JUDGES}\n[[prices]]", 1)
     with lab(tmp_path) as bench:
-        status = bench.finish(text.replace("[[prices]]", f"{jury}\n[[prices]]", 1))
-        assert status.state is RunState.DONE
-        judged = [job for job in status.jobs if job.role == "judge"]
-        assert {job.id.partition("--")[0] for job in judged} == {
+        status = bench.finish(text)
+        assert (status.state, status.spent_usd) == ("done", bench.server.ledger().total_usd)
+        assert {job.id.partition("--")[0] for job in status.jobs if job.role == "judge"} == {
             "judge-wagtail-5-referee", "judge-larch-2-referee", "judge-sirocco-referee"
         }  # fmt: skip
-        assert status.spent_usd == bench.server.ledger().total_usd
-        folder = next(path.parent for path in bench.runs.glob("*/run.json"))
-        verdicts = tables.read(folder / "tables", "verdicts")
-        # A verdict on the answer alone is whole: asked again are only the few replies that cannot be read.
+        verdicts, board = bench.table(text, "verdicts"), bench.table(text, "leaderboard")
         assert sum(count > 1 for count in bench.billed().values()) < verdicts.height / 4
-        assert verdicts["is_justification_correct"].null_count() == verdicts.height > 30
-        board = tables.read(folder / "tables", "leaderboard")
+    assert verdicts["is_justification_correct"].null_count() == verdicts.height > 30
     assert set(board["metric"]) == {"answer_correct"}
     assert board["score"].null_count() == 0
 
 
-# ---- the demonstrations --------------------------------------------------------------------------------------------
+# ---- the demonstrations ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", DEMO_MANIFESTS)
 def test_every_demonstration_shows_its_task_with_the_same_models_at_the_same_prices(task: str) -> None:
     shown, first = demo_manifest(task), demo_manifest()
     assert shown.task == task
-    assert [(model.provider, model.model) for model in shown.models] == [(m.provider, m.model) for m in first.models]
-    paid = {(model.provider, model.model) for model in shown.models}
-    assert [price for price in first.prices if (price.provider, price.model) in paid] == [
-        price for price in shown.prices if (price.provider, price.model) in paid
-    ]
+    paid = [(model.provider, model.model) for model in shown.models]
+    assert paid == [(model.provider, model.model) for model in first.models]
+    prices = [[price for price in one.prices if (price.provider, price.model) in paid] for one in (first, shown)]
+    assert prices[0] == prices[1]
     assert (not shown.panel()) is (task not in {"layton", "qa"})
 
 
 def test_a_demonstration_of_a_task_there_is_none_of_names_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match="no task 'zebra' to show; there are layton, mcq_idk, zebralogic, rome"):
+    with pytest.raises(ManifestError) as refused:
         run_demo(tmp_path, "zebra")
+    assert all(task in str(refused.value) for task in ("zebra", *DEMO_MANIFESTS))
     assert not list(tmp_path.iterdir())
 
 

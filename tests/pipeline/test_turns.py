@@ -10,36 +10,33 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import ManifestError
-from layton_batch.loop import drive
 from layton_batch.manifest.checks import load_manifest
-from layton_batch.runs.status import RunState
 from layton_batch.scoring.turns import count_by_answer, third_judge
-from layton_batch.stages.plan_counts import DIFFERING
-from layton_batch.stages.preview import preview
 from layton_batch.stages.rank import evidence
-from tests.support.cli_harness import call
-from tests.support.lab import JUDGES, Lab, lab, manifest_text
+from tests.support.cli_harness import call, write
+from tests.support.lab import JUDGES, Lab, Preview, RunState, lab, manifest_text
 
 FIELDS = ("is_answer_correct", "is_justification_correct", "both_correct")
 NAMES = sorted(("wagtail-5-referee", "larch-2-referee", "sirocco-referee"))
 ITEMS = 30
 
 
-def asked(ask: str = "two, then the third", more: str = "", *, limit: int = ITEMS) -> str:
-    return manifest_text(("gemini",), limit=limit, jury=f'[jury]\nask = "{ask}"\n{more}{JUDGES}')
+def asked(ask: str = "two, then the third", more: str = "", *, limit: int = ITEMS, top: str = "") -> str:
+    return manifest_text(("gemini",), limit=limit, jury=f'[jury]\nask = "{ask}"\n{more}{JUDGES}', top=top)
+
+
+TEXT = asked()
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A finished run, each tick of which was another process. Tests leave it as it was."""
     with lab(tmp_path_factory.mktemp("turns")) as bench:
-        text = asked()
         for _ in range(60):
-            with bench.open(text) as run:
-                if drive(run, once=True, stop_at=float("inf")).state is RunState.DONE:
-                    break
+            if bench.once(TEXT).state is RunState.DONE:
+                break
             bench.clock.sleep(120.0)
-        bench.finish_paid_once(text)
+        bench.finish_paid_once(TEXT)
         yield bench
 
 
@@ -52,8 +49,7 @@ def verdicts(bench: Lab, text: str) -> dict[str, dict[str, tuple[bool | None, ..
 
 
 def test_the_third_judge_is_asked_where_the_two_first_differ_or_cannot_be_read_and_nowhere_else(done: Lab) -> None:
-    given = verdicts(done, asked())
-    assert len(given) > 20
+    given = verdicts(done, TEXT)
     asked_thirds = 0
     for item_id, by_judge in given.items():
         third = NAMES[third_judge(item_id)]
@@ -61,14 +57,13 @@ def test_the_third_judge_is_asked_where_the_two_first_differ_or_cannot_be_read_a
         differ = first != second or None in first
         assert (third in by_judge) == differ
         asked_thirds += differ
-    assert 0 < asked_thirds < len(given) / 2
+    assert 0 < asked_thirds < len(given) / 2 > 10
     assert {NAMES[third_judge(item_id)] for item_id in given} == set(NAMES)  # each judge is first somewhere
 
 
 def test_votes_are_of_two_judges_or_of_three_and_the_majority_is_that_of_the_verdicts(done: Lab) -> None:
-    given = verdicts(done, asked())
-    with done.open(asked()) as run:
-        assert run.rules.in_turn
+    given = verdicts(done, TEXT)
+    with done.open(TEXT) as run:
         votes, _ = evidence(run, "both_correct")
     for row in votes.filter(pl.col("total") > 0).iter_rows(named=True):
         said = [decision[2] for decision in given[row["item_id"]].values()]
@@ -76,39 +71,36 @@ def test_votes_are_of_two_judges_or_of_three_and_the_majority_is_that_of_the_ver
         assert (row["total"] == 2) == (said.count(said[0]) == len(said) or len(said) == 2)
         if row["total"] == 2 == row["judges"]:
             assert row["yes"] in (0, 2)
-    assert not done.table(asked(), "scores")["flag"].is_in(["short_jury"]).any()
+    assert not done.table(TEXT, "scores")["flag"].is_in(["short_jury"]).any()
+    assert call("verify", "lab", "--runs", done.runs).code == 0
+
+
+def cost_of_the_jury(plan: Preview) -> Decimal:
+    return sum((job.expected_usd or Decimal(0) for job in plan.jobs if job.job.depends_on), Decimal(0))
 
 
 def test_a_plan_bounds_what_the_run_costs_says_what_it_saves_and_has_nothing_to_send_afterwards(
-    done: Lab, tmp_path: Path
+    done: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings, clock = done.settings, done.clock
-    before, everybody = (
-        preview(done.manifest(text), settings, clock, runs=tmp_path / "elsewhere") for text in (asked(), asked("all"))
-    )
+    assert done.plan(TEXT).to_send == 0
+    spent = done.read(TEXT).spent_usd
+    monkeypatch.setattr(done, "runs", tmp_path / "elsewhere")
+    before, everybody = done.plan(TEXT), done.plan(asked("all"))
     assert before.requests == everybody.requests == 4 * ITEMS
-    assert before.max_usd == everybody.max_usd
-    jury, all_of_it = (
-        sum((job.expected_usd or Decimal(0) for job in plan.jobs if job.job.depends_on), Decimal(0))
-        for plan in (before, everybody)
-    )
-    assert 0.55 < jury / all_of_it < 0.8
-    assert any(f"{100 * (1 - DIFFERING) / 3:.0f} % of the verdicts are saved" in line for line in before.caveats)
-    spent = done.finish(asked()).spent_usd
-    assert spent < (before.max_usd or Decimal(0))
-    assert preview(done.manifest(asked()), settings, clock, runs=done.runs).to_send == 0
+    assert spent < (before.max_usd or 0) == everybody.max_usd
+    assert 0.55 < cost_of_the_jury(before) / cost_of_the_jury(everybody) < 0.8
+    assert set(before.caveats) - set(everybody.caveats)
 
 
 def test_asking_everybody_afterwards_buys_only_the_verdicts_that_are_missing(tmp_path: Path) -> None:
+    some = asked(limit=9)
     with lab(tmp_path) as bench:
-        bench.finish_paid_once(asked(limit=9))
-        given = verdicts(bench, asked(limit=9))
-        before = sum(bench.billed().values())
-        bench.finish_paid_once(asked("all", limit=9))
-        missing = sum(3 - len(by_judge) for by_judge in given.values())
-        assert sum(bench.billed().values()) == before + missing
-        bench.finish_paid_once(asked(limit=9))
-        assert sum(bench.billed().values()) == before + missing
+        bench.finish_paid_once(some)
+        missing = sum(3 - len(by_judge) for by_judge in verdicts(bench, some).values())
+        bought = len(bench.billed()) + missing
+        for text in (asked("all", limit=9), some):
+            bench.finish_paid_once(text)
+            assert len(bench.billed()) == bought
 
 
 def test_a_recorded_jury_is_read_in_the_same_form() -> None:
@@ -126,20 +118,13 @@ def test_a_recorded_jury_is_read_in_the_same_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "more", "top", "words"),
+    "text",
     [
-        ("two, then the third", "seats = 2\n", "", "jury of three"),
-        ("two, then the third", "", '[scoring]\nmethod = "paper"\n', "paper's method"),
-        ("all", "anchors = 5\n", "", r"give \[gold\] source"),
+        asked(more="seats = 2\n"),
+        asked(top='[scoring]\nmethod = "paper"\n'),
+        asked("all", "anchors = 5\n"),  # without labels
     ],
 )
-def test_what_no_jury_can_do_is_refused(tmp_path: Path, ask: str, more: str, top: str, words: str) -> None:
-    path = tmp_path / "manifest.toml"
-    path.write_text(manifest_text(("gemini",), jury=f'[jury]\nask = "{ask}"\n{more}{JUDGES}', top=top))
-    with pytest.raises(ManifestError, match=words):
-        load_manifest(path)
-
-
-def test_what_is_published_can_be_verified(done: Lab) -> None:
-    ended = call("verify", "lab", "--runs", str(done.runs))
-    assert ended.code == 0, ended.err
+def test_what_no_jury_can_do_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ManifestError):
+        load_manifest(write(tmp_path, text))

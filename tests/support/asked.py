@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import polars as pl
 from sqlalchemy import func, select
 
 from layton_batch.store import schema
 from layton_batch.store.run_store import RunStore
-
-Ends = Counter[tuple[str | None, str | None]]
 
 
 def asked_requests(store: RunStore) -> pl.DataFrame:
@@ -54,15 +50,3 @@ def asked_requests(store: RunStore) -> pl.DataFrame:
     text = dict.fromkeys(("custom_id", "job_id", "role", "item_id", "model", "judge"), pl.String)
     schema_ = {**text, "sample": pl.Int64, "fingerprint": pl.String, "retired": pl.Boolean, "max_cost": pl.String}
     return pl.DataFrame(rows, schema=schema_)
-
-
-def ends_by_batch(store: RunStore) -> dict[str, Ends]:
-    """Count how the requests of each batch of a run ended, as outcome and error class; (None, None): not yet."""
-    batches, attempts = schema.batches, schema.attempts
-    query = select(batches.c.batch_id, attempts.c.outcome, attempts.c.error_class)
-    query = query.join(attempts, attempts.c.batch == batches.c.key).where(batches.c.run_id == store.run_id)
-    found: dict[str, Ends] = {}
-    with store.reading() as connection:
-        for batch_id, *end in connection.execute(query):
-            found.setdefault(batch_id, Counter())[tuple(end)] += 1
-    return found

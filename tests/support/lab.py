@@ -1,9 +1,15 @@
-"""A run against a sandbox in this process, both on one clock that moves only when told; ours can be set otherwise."""
+"""A run against a sandbox in this process, both on one clock that moves only when told; ours can be set otherwise.
+
+Tests of whole runs take from here what they need of the package's inside, so that it is named in one place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from urllib.request import urlopen
@@ -11,22 +17,30 @@ from urllib.request import urlopen
 import orjson
 import polars as pl
 
+from layton_batch.batches import cancel, resolve
 from layton_batch.clock import Pacing
 from layton_batch.commands.known_items import bundled_answerer
 from layton_batch.costs.report import WHOLE, CostQuery, CostReport
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.loop import drive
+from layton_batch.loop import drive as drive
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.runs.context import Run
+from layton_batch.pipeline import advance as advance
+from layton_batch.records import Event
+from layton_batch.runs.context import Run as Run
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import open_folder, open_run
-from layton_batch.runs.status import RunState, Status
+from layton_batch.runs.status import RunState as RunState
+from layton_batch.runs.status import Status as Status
+from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig, SandboxLimits
 from layton_batch.sandbox.answerers.questions import Answerer
 from layton_batch.settings import Settings
+from layton_batch.stages.plan import plan
+from layton_batch.stages.preview import Preview as Preview
+from layton_batch.stages.preview import preview
 from layton_batch.stages.publish import queried_costs
 from layton_batch.store.reopening import retry
 from tests.support.asked import asked_requests
@@ -45,6 +59,8 @@ MODELS = {
     "groq": "alderworks/pebble-20b",
     "doubleword": "Fieldstone/Sedge-32B",
 }
+
+_MODELS = {**MODELS, "openrouter": "z-ai/glm-5.3"}
 
 JUDGES = """
 [[jury.judges]]
@@ -101,10 +117,32 @@ def quiz_text(
 
 def _models(providers: tuple[str, ...]) -> str:
     return "".join(
-        f'[[models]]\nname = "{MODELS[provider]}"\nprovider = "{provider}"\nmodel = "{MODELS[provider]}"\n'
+        f'[[models]]\nname = "{_MODELS[provider]}"\nprovider = "{provider}"\nmodel = "{_MODELS[provider]}"\n'
         "max_output_tokens = 4000\n"
         for provider in providers
     )
+
+
+def named(name: str, text: str) -> str:
+    """The manifest under another name, which is another run."""
+    return text.replace('name = "lab"', f'name = "{name}"', 1)
+
+
+def several(count: int, provider: str = "openai", top: str = "") -> str:
+    """Write a quiz for so many models of one provider, a batch each."""
+    head, _, rest = quiz_text(("openai",), top=top).replace('"openai"', f'"{provider}"').partition("[[models]]")
+    model, _, prices = f"[[models]]{rest}".partition("[[prices]]")
+    models = (
+        model.replace('name = "', f'name = "{number} ', 1).replace("= 4000", f"= {4000 + number}")
+        for number in range(count)
+    )
+    return f"{head}{''.join(models)}[[prices]]{prices}"
+
+
+def with_twin(text: str) -> str:
+    """The manifest with its first model under a second name, "twin", too."""
+    model = text[text.index("[[models]]") : text.index("[", text.index("[[models]]") + len("[[models]]"))]
+    return text.replace(model, model + re.sub('name = ".*"', 'name = "twin"', model, count=1), 1)
 
 
 def write_few_labels(folder: Path) -> Path:
@@ -159,10 +197,92 @@ class Lab:
         assert status.spent_usd == self.server.ledger().total_usd
         return status
 
+    def once(self, text: str) -> Status:
+        """Do what can be done without waiting, as `run --once`."""
+        with self.open(text) as run:
+            run.store.set_agreed(is_agreed=True)
+            return drive(run, once=True, stop_at=None)
+
+    def begin(self, text: str, ticks: int = 1, seconds: float = 0.0) -> Status:
+        """Tick so often, so far apart, and leave the run as it is then."""
+        with self.open(text) as run:
+            for _ in range(ticks):
+                advance(run)
+                self.clock.sleep(seconds)
+        return self.read(text)
+
+    def plan_only(self, text: str) -> Status:
+        """Plan the run's jobs as far as they can be planned, and send nothing."""
+        with self.open(text) as run:
+            plan(run)
+        return self.read(text)
+
+    def tick_until(self, text: str, reached: Callable[[Status], bool], seconds: float = 15.0) -> Status:
+        """Tick so far apart until the run is as wanted, and leave it so."""
+        with self.open(text) as run:
+            for _ in range(200):
+                advance(run)
+                status = read_status(run.store)
+                if reached(status):
+                    return status
+                self.clock.sleep(seconds)
+        raise AssertionError([(batch.id, batch.state, batch.reason) for batch in status.batches])
+
+    def read(self, text: str) -> Status:
+        """What the run's status says; nothing is done."""
+        with open_store(self.run_folder(text), self.settings) as store:
+            return read_status(store)
+
+    def events(self, text: str, *kinds: str) -> list[Event]:
+        """The run's log, or what it has of these kinds."""
+        with open_store(self.run_folder(text), self.settings) as store:
+            return [event for event in store.events() if not kinds or event.kind in kinds]
+
     def retry(self, name: str = "lab") -> int:
         """Let the next `finish` repeat what has no answer, as a person does. Return the number of requests."""
+        with open_store(find_run(name, self.runs), self.settings) as store:
+            return retry(store, self.clock.now())
+
+    def cancel(self, name: str = "lab") -> None:
+        """Cancel the run beside whoever drives it."""
+        with open_store(find_run(name, self.runs), self.settings) as store:
+            store.set_cancelled(self.clock.now())
+
+    def cancel_and_ask(self, name: str = "lab") -> None:
+        """Cancel a run that nobody drives, and ask providers to stop its batches."""
         with open_folder(find_run(name, self.runs), self.settings, self.clock) as run:
-            return retry(run.store, run.clock.now())
+            cancel.cancel_run(run)
+
+    def resolve(self, text: str, batch: str, word: str, provider_id: str = "") -> None:
+        """A person's word about a batch: adopt, resubmit, not-made or ignore."""
+        with self.open(text) as run:
+            match word:
+                case "adopt":
+                    resolve.adopt_batch(run, batch, provider_id)
+                case "resubmit":
+                    resolve.send_again(run, batch)
+                case "not-made":
+                    resolve.not_made(run, batch)
+                case _:
+                    resolve.ignore_copy(run, batch)
+
+    def plan(self, text: str, folder: Path | None = None) -> Preview:
+        """What `plan` says."""
+        return preview(self.manifest(text), self.settings, self.clock, folder, self.runs)
+
+    def keep_copy(self, name: str = "backup") -> Path:
+        """Copy the place of runs, as a backup does. Return the copy."""
+        return Path(shutil.copytree(self.runs, self.folder / name))
+
+    def put_back(self, copy: Path) -> None:
+        """Replace the place of runs by a copy."""
+        shutil.rmtree(self.runs)
+        shutil.copytree(copy, self.runs)
+
+    def creates(self, provider: str | None = None) -> int:
+        """How many creates reached the sandbox, of a provider or in all."""
+        counts = self.server.request_counts()
+        return sum(calls.get("create", 0) for name, calls in counts.items() if provider in (None, name))
 
     def run_folder(self, text: str) -> RunFolder:
         return RunFolder(self.runs / self.manifest(text).run_id())
@@ -191,6 +311,15 @@ class Lab:
         for row in self.server.ledger().rows:
             found[row.custom_id] = found.get(row.custom_id, 0) + 1
         return found
+
+
+def set_aside(bench: Lab, text: str, role: str = "") -> dict[str, Decimal]:
+    """What the run set aside for each of its jobs, or for those of a role."""
+    aside: dict[str, Decimal] = {}
+    for job_id, job_role, usd in bench.requests(text).select("job_id", "role", "max_cost").iter_rows():
+        if role in ("", job_role):
+            aside[job_id] = aside.get(job_id, Decimal(0)) + Decimal(usd)
+    return aside
 
 
 @cache
