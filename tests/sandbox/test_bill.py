@@ -11,20 +11,19 @@ import pytest
 
 from layton_batch.providers import connect
 from layton_batch.sandbox import ModelReply, Question
-from layton_batch.sandbox.engine.ledger import SandboxPrices
-from layton_batch.sandbox.engine.store import SandboxUsage
+from layton_batch.sandbox.answerers.questions import SandboxUsage
+from layton_batch.sandbox.engine.ledger import charge
 from tests.support.sandbox_clients import MODELS, bench, client, row
 
 MILLION = SandboxUsage(1_000_000, 0, 1_000_000, 0)
-PRICES = SandboxPrices.bundled()
 
 
 def test_cached_tokens_cost_their_own_rate_and_a_name_that_only_starts_alike_has_no_price() -> None:
     cached = SandboxUsage(1_000_000, 400_000, 0, 0)
-    assert PRICES.charge("openai", "gpt-5.1", cached) == (Decimal("0.4"), Decimal("0.8"))
-    assert PRICES.charge("together", "moonshotai/Kimi-K2.5", cached) == (Decimal("0.5"), Decimal("0.5"))
+    assert charge("openai", "gpt-5.1", cached) == Decimal("0.4")
+    assert charge("together", "moonshotai/Kimi-K2.5", cached) == Decimal("0.5")
     for model in ("gpt-5.1-mini", "gpt-5.1-2025-11-13-high", "gpt-5.10", "claude-opus-4-5"):
-        assert PRICES.charge("openai", model, MILLION) is None
+        assert charge("openai", model, MILLION) is None
 
 
 def test_the_ledger_is_exact_and_counts_what_it_cannot_price(tmp_path: Path) -> None:
@@ -50,7 +49,7 @@ def test_the_ledger_is_exact_and_counts_what_it_cannot_price(tmp_path: Path) -> 
     times = {(r["model"], r["custom_id"]): r["times_billed"] for r in page["rows"] if r["provider"] == "openai"}
     assert (times[MODELS["openai"], "a"], times[MODELS["openai"], "c"]) == (2, 1)
     acme = next(line for line in page["by_model"] if line["model"] == "acme-1")
-    assert (acme["usd"], acme["rows"], acme["output_tokens"]) == (None, 1, 50)
+    assert (acme["usd"], acme["rows"], acme["usage"]["output_tokens"]) == (None, 1, 50)
 
 
 # ---- caches of prompts -----------------------------------------------------------------------------------------------

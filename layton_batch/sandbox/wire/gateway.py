@@ -25,13 +25,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from layton_batch.sandbox.engine.dialect import Rejection
-from layton_batch.sandbox.engine.faults import ACTIONS, Fault, FaultBook
+from layton_batch.sandbox.engine.faults import Fault, FaultBook
 from layton_batch.sandbox.wire.api import Endpoint, JsonReply, ProviderApi, SandboxCall
 
 _LOG = logging.getLogger(__name__)
 _SPOOL = 1 << 20
 _SUBJECT = 1 << 16
 _METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
+_NO_FAULT = Fault(on="poll", action="delay")
 
 
 class OpenProtocol(H11Protocol):
@@ -106,65 +107,54 @@ class Gateway:
             return counts
 
     def mount(self, api: ProviderApi) -> BaseRoute:
-        routes = [Route(e.path, self._bound(api, e), methods=[e.method]) for e in api.endpoints()]
         nothing = Endpoint("GET", "/{path:path}", "unknown", _no_such_route, keyless=True)
-        routes.append(Route(nothing.path, self._bound(api, nothing), methods=_METHODS))
-        return Mount(api.prefix, routes=routes)
+        routes = [Route(e.path, self._bound(api, e), methods=[e.method]) for e in api.endpoints()]
+        return Mount(api.prefix, routes=[*routes, Route(nothing.path, self._bound(api, nothing), methods=_METHODS)])
 
     def _bound(self, api: ProviderApi, endpoint: Endpoint) -> Callable[[Request], object]:
         async def serve(request: Request) -> Response:
-            return await self._serve(api, endpoint, request)
+            with self._lock:
+                self._counts[api.provider, endpoint.on] += 1
+            try:
+                if not endpoint.keyless:
+                    api.admit_call(request.headers, request.query_params)
+                with tempfile.SpooledTemporaryFile(max_size=_SPOOL, dir=str(self._spool)) as body:
+                    return await self._answered(api, endpoint, await _read(request, body))
+            except Rejection as rejection:
+                return _refused(api, rejection)
+            except ClientDisconnect:
+                return Response(status_code=499)
+            except HTTPException as error:
+                return _refused(api, Rejection(error.status_code, f"the body could not be read: {error.detail}"))
+            except Exception:
+                _LOG.exception("sandbox: %s %s failed", request.method, request.url.path)
+                return _refused(api, Rejection(500, "the sandbox itself failed; its log has the traceback"))
+            finally:
+                await request.close()
 
         return serve
 
-    async def _serve(self, api: ProviderApi, endpoint: Endpoint, request: Request) -> Response:
-        with self._lock:
-            self._counts[api.provider, endpoint.on] += 1
-        try:
-            _admit(api, endpoint, request)
-            with tempfile.SpooledTemporaryFile(max_size=_SPOOL, dir=str(self._spool)) as body:
-                return await self._answered(api, endpoint, await _read(request, body))
-        except Rejection as rejection:
-            return _refused(api, rejection)
-        except ClientDisconnect:
-            return Response(status_code=499)
-        except HTTPException as error:
-            return _refused(api, Rejection(error.status_code, f"the body could not be read: {error.detail}"))
-        except Exception:
-            _LOG.exception("sandbox: %s %s failed", request.method, request.url.path)
-            return _refused(api, Rejection(500, "the sandbox itself failed; its log has the traceback"))
-
     async def _answered(self, api: ProviderApi, endpoint: Endpoint, call: SandboxCall) -> Response:
-        fault = None
-        try:
-            if endpoint.on in ACTIONS:
-                fault = self._faults.due(api.provider, endpoint.on, _subject(endpoint, call))
-            if fault is not None and fault.action == "drop":
+        fault = self._faults.due(api.provider, endpoint.on, _subject(endpoint, call)) or _NO_FAULT
+        injected = Rejection(
+            fault.status, fault.name or "injected failure", code=fault.kind or None, retry_after=fault.retry_after
+        )
+        match fault.action:
+            case "drop":
                 return _Dropped()
-            if fault is not None and fault.action == "status":
-                return _refused(api, _injected(fault))
-            if fault is not None and fault.action == "delay":
+            case "status":
+                return _refused(api, injected)
+            case "delay":
                 await asyncio.sleep(fault.seconds)
-            response = await run_in_threadpool(endpoint.handler, call)
-            response.headers["date"] = formatdate(self._clock(), usegmt=True)
-            if fault is not None and fault.action == "status_after":
-                return _refused(api, _injected(fault))
-            return response if fault is None else await run_in_threadpool(_damaged, response, fault)
+        try:
+            answer = await run_in_threadpool(endpoint.handler, call)
         except Rejection as rejection:
-            return _Dropped() if fault is not None and fault.action == "drop_after" else _refused(api, rejection)
-        finally:
-            if call.upload is not None:
-                await call.upload.close()
-
-
-def _admit(api: ProviderApi, endpoint: Endpoint, request: Request) -> None:
-    if not endpoint.keyless and not api.caller_key(request.headers, request.query_params):
-        raise api.no_key
-
-
-def _injected(fault: Fault) -> Rejection:
-    text = fault.name or "injected failure"
-    return Rejection(fault.status, text, code=fault.kind or None, retry_after=fault.retry_after)
+            return _Dropped() if fault.action == "drop_after" else _refused(api, rejection)
+        if fault.action == "status_after":
+            return _refused(api, injected)
+        response = answer if isinstance(answer, Response) else JsonReply(answer)
+        response.headers["date"] = formatdate(self._clock(), usegmt=True)
+        return await run_in_threadpool(_damaged, response, fault)
 
 
 async def _read(request: Request, body: IO[bytes]) -> SandboxCall:
@@ -181,16 +171,8 @@ async def _read(request: Request, body: IO[bytes]) -> SandboxCall:
             body.write(chunk)
     body.seek(0)
     root = f"{request.url.scheme}://{request.headers.get('host', request.url.netloc)}"
-    return SandboxCall(
-        path=request.url.path,
-        root=root,
-        params=request.path_params,
-        query=request.query_params,
-        headers=request.headers,
-        body=body,
-        fields=fields,
-        upload=upload,
-    )
+    parts = request.url.path, root, request.path_params, request.query_params, request.headers
+    return SandboxCall(*parts, body, fields, upload)
 
 
 def _subject(endpoint: Endpoint, call: SandboxCall) -> str:
@@ -213,27 +195,20 @@ def _refused(api: ProviderApi, rejection: Rejection) -> Response:
 
 def _damaged(response: Response, fault: Fault) -> Response:
     """Apply a fault to a finished reply."""
-    match fault.action:
-        case "drop_after":
-            return _Dropped()
-        case "not_json":
-            return HTMLResponse("<html><body><h1>502 Bad Gateway</h1></body></html>")
-        case "truncate":
-            whole = _bytes_of(response)
-            return Response(whole[: _middle(whole, fault.share)], response.status_code, media_type=response.media_type)
-        case "short":
-            lines = _bytes_of(response).splitlines(keepends=True)
-            part = b"".join(lines[: int(len(lines) * fault.share)])
-            return Response(part, response.status_code, media_type=response.media_type)
-        case "cut":
-            whole = _bytes_of(response)
-            head = Response(whole, response.status_code, media_type=response.media_type)
-            return _Dropped(head, whole[: _middle(whole, fault.share)])
-    return response
-
-
-def _bytes_of(response: Response) -> bytes:
-    return Path(response.path).read_bytes() if isinstance(response, FileResponse) else bytes(response.body)
+    if fault.action == "drop_after":
+        return _Dropped()
+    if fault.action == "not_json":
+        return HTMLResponse("<html><body><h1>502 Bad Gateway</h1></body></html>")
+    if fault.action not in ("truncate", "short", "cut"):
+        return response
+    whole = Path(response.path).read_bytes() if isinstance(response, FileResponse) else bytes(response.body)
+    part = whole[: _middle(whole, fault.share)]
+    if fault.action == "short":
+        lines = whole.splitlines(keepends=True)
+        part = b"".join(lines[: int(len(lines) * fault.share)])
+    if fault.action == "cut":
+        return _Dropped(Response(whole, response.status_code, media_type=response.media_type), part)
+    return Response(part, response.status_code, media_type=response.media_type)
 
 
 def _middle(whole: bytes, share: float) -> int:

@@ -84,37 +84,32 @@ _SPEAKERS = {"system": "system", "developer": "system", "user": "user", "assista
 
 def conversation(messages: Sequence[object], instructions: object = None, content: str = "content") -> PromptParts:
     """Read messages, and ``instructions`` that stand before them. ``content`` is where a message has its parts."""
-    texts: dict[str, list[str]] = {"system": list(_texts(instructions)), "user": [], "": []}
+    texts: dict[str, list[str]] = {"system": [], "user": [], "": []}
     images: list[bytes] = []
-    for index, entry in enumerate(messages):
+    for index, entry in enumerate([{"role": "system", content: instructions}, *messages], -1):
         where = f"messages[{index}]"
         message = of_kind(entry, dict, where)
         speaker = _SPEAKERS[one_of(message.get("role", "user"), f"{where}.role", list(_SPEAKERS))]
         for part in _parts(message.get(content), f"{where}.{content}"):
-            (texts[speaker] if isinstance(part, str) else images).append(part)  # type: ignore[arg-type]
+            if isinstance(part, str):
+                texts[speaker].append(part)
+            else:
+                images.append(part)
     return PromptParts("\n".join(texts["system"]), "\n".join(texts["user"]), tuple(images))
 
 
-def _texts(instructions: object) -> Iterator[str]:
-    return (part for part in _parts(instructions, "system") if isinstance(part, str))
-
-
 def _parts(content: object, where: str) -> Iterator[str | bytes]:
-    if content is None or isinstance(content, str):
-        yield from [content] if content is not None else []
+    if isinstance(content, str):
+        yield content
         return
-    for index, entry in enumerate(of_kind(content, list, where)):
+    for index, entry in enumerate(of_kind([] if content is None else content, list, where)):
         place = f"{where}[{index}]"
         part = of_kind(entry, dict, place)
         if "image_url" in part:
             url = part["image_url"]
             yield _of_url(url if isinstance(url, str) else of_kind(url, dict, place).get("url"), place)
-        elif "source" in part:
-            source = of_kind(part["source"], dict, place)
-            yield _picture(source.get("data"), source.get("media_type"), place)
-        elif "inlineData" in part:
-            source = of_kind(part["inlineData"], dict, place)
-            yield _picture(source.get("data"), source.get("mimeType"), place)
+        elif source := section(part, "source") or section(part, "inlineData"):
+            yield _picture(source.get("data"), source.get("media_type") or source.get("mimeType"), place)
         else:
             yield of_kind(part.get("text"), str, f"{place}.text")
 
@@ -132,13 +127,11 @@ def _picture(encoded: object, media_type: object, place: str) -> bytes:
     """Decode base64 and hold it against the media type it claims."""
     try:
         raw = base64.b64decode(of_kind(encoded, str, place), validate=True)
-    except binascii.Error as error:
-        raise Rejection(
-            400, f"Invalid base64 image in '{place}': {error}", code="invalid_image", param=place
-        ) from error
+    except binascii.Error:
+        raw = b""
     magic = _MAGIC.get(str(media_type))
     if magic is None or not raw.startswith(magic):
-        message = f"The image in '{place}' is not {media_type}: its first bytes say otherwise."
+        message = f"Invalid image in '{place}': not base64 of {media_type}, by its first bytes."
         raise Rejection(400, message, code="invalid_image", param=place)
     return raw
 
@@ -154,15 +147,14 @@ def strict_schema(schema: Body, parameter: str) -> Body:
             nodes += node
         if not isinstance(node, dict):
             continue
-        properties = of_kind(node.get("properties", {}), dict, parameter)
+        properties = section(node, "properties")
         if node.get("type") == "object" or properties:
             if node.get("additionalProperties") is not False:
                 raise _schema_fault(parameter, "'additionalProperties' is required to be supplied and to be false")
             missing = set(properties) - set(of_kind(node.get("required", []), list, parameter))
             if missing:
                 raise _schema_fault(parameter, f"'required' must include every key. Missing '{min(missing)}'")
-        nodes += [*properties.values(), node.get("items"), node.get("anyOf")]
-        nodes += of_kind(node.get("$defs", {}), dict, parameter).values()
+        nodes += [*properties.values(), node.get("items"), node.get("anyOf"), *section(node, "$defs").values()]
     return schema
 
 
