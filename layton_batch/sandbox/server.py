@@ -1,4 +1,4 @@
-"""The sandbox as one loopback server, with its own pages for health, bills, batches and call counts under /sandbox."""
+"""The sandbox as one loopback server, with its own pages for the bill and the batches under /sandbox."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -24,13 +26,13 @@ from layton_batch.sandbox import environment_file
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from layton_batch.sandbox.engine.configuration import SandboxConfig
 from layton_batch.sandbox.engine.execution import Executor
-from layton_batch.sandbox.engine.faults import PROVIDERS, FaultBook
+from layton_batch.sandbox.engine.faults import FaultBook
 from layton_batch.sandbox.engine.ledger import Ledger, summarise
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import Store
 from layton_batch.sandbox.wire.anthropic_api import AnthropicApi
 from layton_batch.sandbox.wire.api import JsonReply
-from layton_batch.sandbox.wire.gateway import Gateway, LoopbackOnly, OpenProtocol
+from layton_batch.sandbox.wire.gateway import Gateway, OpenProtocol
 from layton_batch.sandbox.wire.gemini_api import GeminiApi
 from layton_batch.sandbox.wire.mistral_api import MistralApi
 from layton_batch.sandbox.wire.openai_api import DoublewordApi, GroqApi, OpenAIApi
@@ -49,7 +51,7 @@ APIS = (
     OpenRouterApi,
     XaiApi,
 )
-_START_SECONDS = 20.0
+_END_SECONDS = 20.0
 
 
 class Sandbox:
@@ -74,17 +76,11 @@ class Sandbox:
             executor = Executor(self._store, self.config.answerer or SimulateAnswerer(), faults)
             self._engine = SandboxEngine(self._store, executor, faults, self.config)
             self._gateway = Gateway(faults, self._store.incoming, self._engine.now)
+            self._apis = [api(self._engine) for api in APIS]
             self._server = uvicorn.Server(self._uvicorn_config())
             thread = threading.Thread(target=self._server.run, args=([listener],), name="sandbox", daemon=True)
-            thread.start()
+            thread.start()  # calls may come at once: they wait at the socket
             opened.callback(self._end, thread)
-            pause = threading.Event()
-            for _ in range(int(_START_SECONDS / 0.005)):
-                if self._server.started or not thread.is_alive():
-                    break
-                pause.wait(0.005)
-            if not self._server.started:
-                raise RuntimeError("the sandbox did not start serving")
             self._opened = opened.pop_all()
 
     def __enter__(self) -> Sandbox:
@@ -99,7 +95,7 @@ class Sandbox:
 
     def _end(self, thread: threading.Thread) -> None:
         self._server.should_exit = True
-        thread.join(_START_SECONDS)
+        thread.join(_END_SECONDS)
         self._last_ledger = self.ledger()
 
     def environment(self) -> dict[str, str]:
@@ -121,7 +117,7 @@ class Sandbox:
 
     def _uvicorn_config(self) -> uvicorn.Config:
         return uvicorn.Config(
-            LoopbackOnly(self._application()),
+            self._application(),
             http=OpenProtocol,
             loop="asyncio",
             ws="none",
@@ -135,17 +131,14 @@ class Sandbox:
         )
 
     def _application(self) -> Starlette:
-        pages = {
-            "health": lambda _request: JsonReply({"status": "ok", "providers": PROVIDERS}),
-            "ledger": self._ledger_page,
-            "batches": self._batches_page,
-            "requests": lambda _request: JsonReply(self.request_counts()),
-        }
-        routes = [Route(f"/sandbox/{name}", page) for name, page in pages.items()]
-        return Starlette(routes=[*routes, *(self._gateway.mount(api(self._engine)) for api in APIS)])
+        pages = [Route("/sandbox/ledger", self._ledger_page), Route("/sandbox/batches", self._batches_page)]
+        # A page in a browser can have its own name resolve to 127.0.0.1 (DNS rebinding) and would then read all that is
+        # here; the browser's Host header still gives that name.
+        loopback_only = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+        return Starlette(routes=[*pages, *map(self._gateway.mount, self._apis)], middleware=[loopback_only])
 
     def _batches_page(self, _request: Request) -> Response:
-        return JsonReply([batch for provider in PROVIDERS for batch in self._engine.everything(provider)])
+        return JsonReply([batch for api in self._apis for batch in self._engine.everything(api)])
 
     def _ledger_page(self, request: Request) -> Response:
         ledger = self.ledger()

@@ -46,10 +46,10 @@ class KnownItems:
 
     def __init__(self, items: Iterable[KnownItem]) -> None:
         self.items = tuple(items)
-        asked = [item for item in self.items if item.question]
-        self._length = min([_BEGIN, *(len(item.question) for item in asked)])
+        with_question = [item for item in self.items if item.question]
+        self._length = min([_BEGIN, *(len(item.question) for item in with_question)])
         self._by_begin: dict[str, list[KnownItem]] = {}
-        for item in asked:
+        for item in with_question:
             self._by_begin.setdefault(item.question[: self._length], []).append(item)
 
     def find(self, text: str, images: Sequence[bytes] = ()) -> KnownItem | None:

@@ -18,9 +18,6 @@ HINT_GAIN = 0.45
 _EFFORT_GAIN = {"none": 0.0, "minimal": 0.1, "low": 0.25, "medium": 0.5, "default": 0.5, "high": 0.8}
 _MOST_EFFORT_GAIN = 1.0
 _FULL_BUDGET = 32_000
-_CLUMSY_FORMS = {"fenced": 0.02, "prose": 0.01, "slip": 0.01, "unstructured": 0.006, "truncated": 0.006}
-_CLUMSY_FORMS |= {"refused": 0.004}
-_JUDGES_FORMS = {ReplyForm.FENCED: 0.005, ReplyForm.SLIP: 0.002, ReplyForm.UNSTRUCTURED: 0.001}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +76,17 @@ def effort_gain(reasoning: str | int | None) -> float:
 @cache
 def participant_profile(model: str) -> ParticipantProfile:
     """Return the model's profile, derived from its name if it has none."""
-    named = (profile for profile in bundled_profiles().participants if profile.model == model)
-    return next(named, None) or _derived_participant(model)
+    for profile in bundled_profiles().participants:
+        if profile.model == model:
+            return profile
+    return ParticipantProfile("", model, 1.2 + normal("skill", model), 0.03 + 0.09 * draw("flawed", model))
 
 
 @cache
 def judge_profile(model: str) -> JudgeProfile:
     """Return the judge's profile, derived from its name if it has none."""
-    named = (profile for profile in bundled_profiles().judges if profile.model == model)
-    return next(named, None) or _derived_judge(model)
-
-
-def _derived_participant(model: str) -> ParticipantProfile:
-    clumsy = draw("clumsy", model)
-    forms = {ReplyForm(form): rate * clumsy for form, rate in _CLUMSY_FORMS.items()}
-    return ParticipantProfile("", model, 1.2 + normal("skill", model), 0.03 + 0.09 * draw("flawed", model), forms)
-
-
-def _derived_judge(model: str) -> JudgeProfile:
+    for profile in bundled_profiles().judges:
+        if profile.model == model:
+            return profile
     lenient, strict = (0.01 + 0.05 * draw(side, model) for side in ("lenient", "strict"))
-    return JudgeProfile("", model, lenient, 5 * lenient, strict / 2, strict / 2, _JUDGES_FORMS)
+    return JudgeProfile("", model, lenient, 5 * lenient, strict / 2, strict / 2)

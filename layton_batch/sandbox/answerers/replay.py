@@ -19,7 +19,6 @@ from layton_batch.sandbox.answerers.questions import Kind, ModelReply, Question,
 from layton_batch.sandbox.answerers.reply_forms import reply_of
 
 _SEPARATORS = re.compile(r"[^0-9a-z.]+")
-_DATE = re.compile(r"^(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|\d{2}-\d{4}|\d{2}-\d{2})(?:-|$)")
 _UNSAID = frozenset({"preview", "latest"})
 _CONTROL = re.compile(r"\\(.)")
 _NUMBERS = {letter: f"\\u{ord(character):04x}" for letter, character in zip("bfnrt", "\b\f\n\r\t", strict=True)}
@@ -50,12 +49,8 @@ class ReplayAnswerer:
     def __init__(self, items: Iterable[KnownItem], recordings: Iterable[Recording]) -> None:
         self._items = KnownItems(items)
         self._by_item: dict[str, list[Recording]] = {}
-        self._models: dict[tuple[str, str], None] = {}
-        self._judges: dict[str, None] = {}
         for recording in recordings:
             self._by_item.setdefault(recording.item, []).append(recording)
-            self._models[recording.provider, recording.model] = None
-            self._judges.update(dict.fromkeys(recording.verdicts))
 
     def answer(self, question: Question) -> ModelReply:
         kind = kind_of(question)
@@ -66,30 +61,26 @@ class ReplayAnswerer:
         recordings = self._by_item.get(item.id, [])
         if kind is Kind.JUDGE:
             return self._verdict(question, item, recordings)
-        name = self._participant(question)
-        rows = [recording for recording in recordings if recording.model == name]
-        rows = [recording for recording in rows if recording.provider == question.provider] or rows
-        if not rows:
-            raise UnknownRequestError(f"item {item.id} has no recorded answer of {name}")
+        own = [recording for recording in recordings if recording.provider == question.provider]
+        for rows in (own, recordings):
+            name = _resolve(question.model, question.reasoning, (recording.model for recording in rows))
+            if name is not None:
+                break
+        else:
+            request = f"{question.provider} model {question.model!r}, reasoning {question.reasoning!r}"
+            names = ", ".join(recording.model for recording in recordings) or "none"
+            raise UnknownRequestError(f"item {item.id}: {request} is none of the recorded models ({names})")
         shown = sum(hint in question.text for hint in item.hints)
-        row = min(rows, key=lambda recording: abs(recording.hints - shown))
+        row = min(
+            (recording for recording in rows if recording.model == name),
+            key=lambda recording: abs(recording.hints - shown),
+        )
         reply = _json_reply(question, {questions.JUSTIFICATION: row.justification, questions.ANSWER: row.answer})
         # Control characters by number: a recorded tab before ``ext`` is no command of LaTeX.
         return reply_of(question, _CONTROL.sub(lambda escape: _NUMBERS.get(escape[1], escape[0]), reply))
 
-    def _participant(self, question: Question) -> str:
-        """The recorded model; one of the request's provider before one of another."""
-        own = [model for provider, model in self._models if provider == question.provider]
-        every = list(dict.fromkeys(model for _, model in self._models))
-        for names in (own, every):
-            name = _resolve(question.model, question.reasoning, names)
-            if name is not None:
-                return name
-        request = f"{question.provider} model {question.model!r}, reasoning {question.reasoning!r}"
-        raise UnknownRequestError(f"{request}: none of the recorded models ({', '.join(every) or 'there are none'})")
-
     def _verdict(self, question: Question, item: KnownItem, recordings: Sequence[Recording]) -> ModelReply:
-        judges = list(self._judges)
+        judges = list(dict.fromkeys(judge for recording in recordings for judge in recording.verdicts))
         # Judges are recorded under their bare names as a rule, whatever reasoning setting they ran with.
         judge = _resolve(question.model, question.reasoning, judges) or _resolve(question.model, None, judges)
         if judge is None:
@@ -119,21 +110,14 @@ def _squash(text: str) -> str:
     return "".join(character for character in text if character.isprintable() and not character.isspace())
 
 
-def _resolve(model: str, reasoning: Setting, recorded: Sequence[str]) -> str | None:
-    """The recorded name of a model with a reasoning setting, or None: names are recorded as ``model-setting``, without
-    the provider's prefix or date. Raises UnknownRequestError where several fit equally well."""
-    if model in recorded and reasoning is None:
-        return model
-    for base in dict.fromkeys((_alike(model), _alike(model.rpartition("/")[2]))):
-        rests = {name: f"{_alike(name)}-".removeprefix(f"{base}-") for name in recorded}
-        rests = {name: rest.removesuffix("-") for name, rest in rests.items() if rest != f"{_alike(name)}-"}
+def _resolve(model: str, reasoning: Setting, recorded: Iterable[str]) -> str | None:
+    """The recorded name of a model with a reasoning setting, or None: names are recorded as ``model-setting``, perhaps
+    without the provider's prefix."""
+    names = {_alike(name): name for name in recorded}
+    for base in (_alike(model), _alike(model.rpartition("/")[2])):
         for ending in (*_endings(reasoning), ""):
-            exact = [name for name, rest in rests.items() if rest == ending]
-            fitting = exact or [name for name, rest in rests.items() if _DATE.sub("", rest) == ending]
-            if len(fitting) > 1:
-                raise UnknownRequestError(f"{model!r}: several recorded names fit: {', '.join(sorted(fitting))}")
-            if fitting:
-                return fitting[0]
+            if name := names.get(f"{base}-{ending}".removesuffix("-")):
+                return name
     return None
 
 

@@ -28,7 +28,7 @@ from layton_batch.sandbox.answerers.profiles import (
 )
 from layton_batch.sandbox.answerers.questions import Kind, ModelReply, Question, kind_of
 from layton_batch.sandbox.answerers.reply_forms import ReplyForm, ReplyText, form_for, in_form, refusal, reply_of
-from layton_batch.sandbox.answerers.seeded_draws import draw, normal, pick, position
+from layton_batch.sandbox.answerers.seeded_draws import draw, normal, pick
 from layton_batch.sandbox.answerers.stock_reasoning import (
     CLOSINGS,
     OPENINGS,
@@ -224,30 +224,16 @@ def _in_free_text(form: ReplyForm, thoughts: str, text: str, *key: object) -> Re
 def _guess(text: str, *key: object) -> str:
     """An answer of the kind the text seems to ask for: one of its options, a number if it has numbers, a phrase."""
     options: list[str] = sorted(set(_OPTION.findall(text)))
-    if len(options) > 1:
-        return pick(options, "option", *key)
-    numbers = _NUMBER.findall(text)
-    if numbers:
-        return str(int(pick(numbers, "number", *key)) + position(3, "offset", *key))
-    return pick(_GUESSES, "guess", *key)
+    numbers: list[str] = _NUMBER.findall(text)
+    return pick(options if len(options) > 1 else numbers or _GUESSES, "guess", *key)
 
 
-def _filled(schema: object, answer: str, *key: object) -> object:
-    """A value of the schema: every property, one element in an array, null where the schema is not understood."""
-    if not isinstance(schema, Mapping):
-        return None
-    members, options = schema.get("properties"), schema.get("enum")
-    if isinstance(members, Mapping):
-        return {name: _filled(member, answer, name, *key) for name, member in members.items()}
-    if isinstance(options, list) and options:
-        return pick(options, *key)
-    match schema.get("type"):
-        case "array":
-            return [_filled(schema.get("items"), answer, *key)]
-        case "boolean":
-            return draw(*key) < 0.5
-        case "integer" | "number":
-            return position(10, *key)
-        case "string":
-            return answer
-    return None
+def _filled(schema: Mapping[str, object], answer: str, *key: object) -> dict[str, object]:
+    """A value for each property of the schema, by its type; the answer for texts."""
+    members = schema.get("properties")
+    values = {}
+    for name, member in members.items() if isinstance(members, Mapping) else ():
+        options = member.get("enum")
+        usual: dict[object, object] = {"boolean": True, "integer": 1, "number": 0.5, "array": [], "object": {}}
+        values[name] = pick(options, name, *key) if options else usual.get(member.get("type"), answer)
+    return values

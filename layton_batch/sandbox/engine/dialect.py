@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.store import BatchRefusal, SandboxBatch
 
 
+@dataclass(eq=False)
 class Rejection(Exception):
-    """`status` is the HTTP status; `code` and `param` go where the provider's error form has a place for them."""
+    """`status` is the HTTP status; `code` goes where the provider's error form has a place for it."""
 
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        code: str | None = None,
-        param: str | None = None,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.code = code
-        self.param = param
-        self.retry_after = retry_after
+    status: int
+    message: str
+    code: str | None = None
+    retry_after: float | None = None
 
 
 Row = Mapping[str, object]

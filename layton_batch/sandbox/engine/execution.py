@@ -88,14 +88,14 @@ class Executor:
         """Return the row's lines in the result file. Raises Rejection."""
         question = dialect.question(row, batch)
         fault = self._faults.due(batch.provider, "row", f"{dialect.key(row)}\n{question.model}")
-        if fault is not None and fault.action == "missing":
+        if fault.action == "missing":
             return b""
         reply = _with_cache(question, self._reply(question, fault), step.prefix)
         step.prefix = step.prefix or question.prefix
         usd = charge(batch.provider, question.model, reply.usage)
         step.billed.append(BilledRow(batch.provider, batch.id, question.custom_id, question.model, reply.usage, usd))
         line = _line(dialect.success(row, question, reply))
-        match fault.action if fault is not None else "":
+        match fault.action:
             case "malformed_line":
                 return line[: len(line) // 2] + b"\n"
             case "duplicate":
@@ -106,9 +106,8 @@ class Executor:
                 return _line(dialect.success(row, stranger, reply)) + line
         return line
 
-    def _reply(self, question: Question, fault: Fault | None) -> ModelReply:
-        action = fault.action if fault is not None else ""
-        if fault is not None and action == "error":
+    def _reply(self, question: Question, fault: Fault) -> ModelReply:
+        if fault.action == "error":
             raise Rejection(fault.status, fault.name or "injected failure of this row", code=fault.kind or None)
         try:
             with self._answering:
@@ -118,7 +117,7 @@ class Executor:
             message = f"the sandbox's answerer failed: {type(error).__name__}: {error}"
             raise Rejection(500, message, code="sandbox_answerer") from error
         half = reply.text[: len(reply.text) // 2]
-        match action:
+        match fault.action:
             case "malformed_text":
                 return replace(reply, text=half + '\\ "{')
             case "truncated":

@@ -65,6 +65,10 @@ class Fault:
         return mine and self.provider in ("*", provider) and re.search(self.match, subject) is not None
 
 
+NO_FAULT = Fault(on="batch", action="late")
+"""A batch that is late by no time, and nothing where no batch is."""
+
+
 class FaultBook:
     """Counts the occasions of every fault and says which is due. The counts start anew with each sandbox."""
 
@@ -75,15 +79,16 @@ class FaultBook:
         self._began: dict[int, float] = {}
         self._lock = threading.Lock()
 
-    def due(self, provider: str, on: str, subject: str) -> Fault | None:
-        due: Fault | None = None
+    def due(self, provider: str, on: str, subject: str) -> Fault:
+        """Count the occasion, and return the first fault that is due, or none."""
+        due = NO_FAULT
         with self._lock:
             for index, fault in enumerate(self._faults):
                 if not fault.covers(provider, on, subject):
                     continue
                 self._seen[index] += 1
                 turn = self._seen[index] - fault.after
-                if due is None and turn > 0 and (fault.times == 0 or turn <= fault.times) and self._lasts(index):
+                if due is NO_FAULT and turn > 0 and (fault.times == 0 or turn <= fault.times) and self._lasts(index):
                     due = fault
         return due
 

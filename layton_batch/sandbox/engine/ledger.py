@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
@@ -22,24 +22,12 @@ _SNAPSHOT = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|\d{6,8}|latest)\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerLine:
-    """One model's sum. `usd` is None when the model has no price; `rows` counts its billed rows either way."""
-
-    provider: str
-    model: str
-    rows: int
-    usage: SandboxUsage
-    usd: Decimal | None
-
-
-@dataclass(frozen=True, slots=True)
 class Ledger:
     """`total_usd` is exact and leaves out the `unpriced_rows`."""
 
     rows_billed: int
     total_usd: Decimal
     unpriced_rows: int
-    by_model: tuple[LedgerLine, ...]
     rows: tuple[BilledRow, ...]
 
 
@@ -47,10 +35,10 @@ class Ledger:
 def _rates() -> dict[tuple[str, str], list[Decimal]]:
     """USD per million tokens in a batch by provider and model: of input, of output, and of cached input if it has a
     price of its own."""
-    known = tomllib.loads((files("layton_batch.sandbox") / "prices.toml").read_text(encoding="utf-8"))
+    published = tomllib.loads((files("layton_batch.sandbox") / "prices.toml").read_text(encoding="utf-8"))
     return {
         (provider, model): [Decimal(number) for number in entry["batch"]]
-        for tables in (bundled_profiles().prices, known)
+        for tables in (bundled_profiles().prices, published)
         for provider, table in tables.items()
         for model, entry in table.items()
     }
@@ -69,21 +57,9 @@ def charge(provider: str, model: str, usage: SandboxUsage) -> Decimal | None:
 def summarise(billed: Iterable[BilledRow]) -> Ledger:
     rows = tuple(billed)
     times = Counter((row.provider, row.model, row.custom_id) for row in rows)
-    groups: dict[tuple[str, str], list[BilledRow]] = {}
-    for row in rows:
-        groups.setdefault((row.provider, row.model), []).append(row)
     return Ledger(
         rows_billed=len(rows),
-        total_usd=_sum(rows) or Decimal(0),
+        total_usd=sum((row.usd for row in rows if row.usd is not None), Decimal(0)),
         unpriced_rows=sum(row.usd is None for row in rows),
-        by_model=tuple(
-            LedgerLine(*model, len(group), sum((row.usage for row in group), SandboxUsage()), _sum(group))
-            for model, group in sorted(groups.items())
-        ),
         rows=tuple(replace(row, times_billed=times[row.provider, row.model, row.custom_id]) for row in rows),
     )
-
-
-def _sum(rows: Sequence[BilledRow]) -> Decimal | None:
-    amounts = [row.usd for row in rows if row.usd is not None]
-    return sum(amounts, Decimal(0)) if amounts else None

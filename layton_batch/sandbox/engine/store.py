@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
-from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
 from layton_batch.sandbox.answerers.questions import SandboxUsage
-from layton_batch.sandbox.engine.faults import Fault
+from layton_batch.sandbox.engine.faults import NO_FAULT, Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,6 @@ class BatchRefusal:
     code: str
     message: str
     line: int | None = None
-    param: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ class SandboxBatch:
     endpoint: str
     model: str
     echo: Mapping[str, object]
-    fate: Fault | None = None
+    fate: Fault = NO_FAULT
     phase: str = "validating"
     started: float = 0.0
     cancel_asked: float | None = None
@@ -92,7 +90,6 @@ class BilledRow:
 Record = TypeVar("Record", StoredFile, SandboxBatch, BilledRow)
 _FORMS: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in (StoredFile, SandboxBatch, BilledRow)}
 _CHUNK = 1 << 20
-_LONGEST_NAME = 150
 _TABLE = """CREATE TABLE IF NOT EXISTS {}
     (seq INTEGER PRIMARY KEY, provider TEXT, id TEXT, body TEXT, UNIQUE (provider, id))"""
 
@@ -124,9 +121,7 @@ class Store:
 
     def blob(self, provider: str, file_id: str) -> Path:
         """Return the path of a file's bytes. A client may make up any id, so an id is never used as a path."""
-        name = quote(file_id, safe="")
-        short = name if len(name) < _LONGEST_NAME else hashlib.sha256(file_id.encode()).hexdigest()
-        return self._blobs / f"{provider}-{short}"
+        return self._blobs / hashlib.sha256(f"{provider} {file_id}".encode()).hexdigest()
 
     def save_bytes(self, provider: str, file_id: str, source: BinaryIO | Iterable[bytes]) -> tuple[int, str]:
         """Stream `source` into the file's place, whole or not at all; returns its size and sha256."""

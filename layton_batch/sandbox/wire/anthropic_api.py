@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from starlette.responses import FileResponse, Response
@@ -48,6 +48,7 @@ class AnthropicApi(ProviderApi):
     prefix = "/anthropic"
     statuses = phase_words("in_progress in_progress in_progress canceling ended ended ended ended")
     batch_id = "msgbatch_"
+    key_header = "x-api-key"
     page_words = ("limit", "after_id")
     rows = 100_000
     file_bytes = 256_000_000
@@ -60,9 +61,6 @@ class AnthropicApi(ProviderApi):
         GET /v1/messages/batches/{id}/results results
         GET /v1/models/{id} models model
     """
-
-    def caller_key(self, headers: Mapping[str, str], query: Mapping[str, str]) -> str:
-        return headers.get("x-api-key", "") or super().caller_key(headers, query)
 
     def refusal(self, rejection: Rejection) -> dict[str, object]:
         kind = rejection.code or ""
@@ -115,7 +113,7 @@ class AnthropicApi(ProviderApi):
         return FileResponse(self.store.blob(self.provider, batch.output_id), media_type="application/x-jsonl")
 
     def admit(self, row: Row, _batch: SandboxBatch, _keys: set[str]) -> str:
-        """What concerns the batch was checked when it was created: a bad parameter becomes an errored row."""
+        """Every row is admitted: the create call checked the batch, and a bad parameter becomes an errored row."""
         return str(section(row, "params").get("model", ""))
 
     def question(self, row: Row, _batch: SandboxBatch) -> Question:
@@ -124,18 +122,9 @@ class AnthropicApi(ProviderApi):
         prompt = conversation(required(params, "messages", list), params.get("system"))
         if params.get("stream"):
             raise Rejection(400, "stream: not supported in a batch")
-        return Question(
-            provider=self.provider,
-            model=model,
-            system=prompt.system,
-            text=prompt.text,
-            images=prompt.images,
-            schema=section(section(section(params, "output_config"), "format"), "schema") or None,
-            reasoning=_reasoning(params),
-            max_output_tokens=required(params, "max_tokens", int),
-            custom_id=self.key(row),
-            prefix=_marked(params.get("system"), model),
-        )
+        schema = section(section(section(params, "output_config"), "format"), "schema") or None
+        limit, prefix = required(params, "max_tokens", int), _marked(params.get("system"), model)
+        return Question(self.provider, model, *prompt, schema, _reasoning(params), limit, self.key(row), prefix)
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         content: list[dict[str, object]] = []

@@ -43,7 +43,7 @@ class SandboxCall:
     def number(self, name: str, default: int, low: int, high: int) -> int:
         text = self.query.get(name, str(default))
         if re.fullmatch(r"[0-9]{1,12}", text) is None or not low <= int(text) <= high:
-            raise Rejection(400, f"{name} must be an integer between {low} and {high}, not {text!r}", param=name)
+            raise Rejection(400, f"{name} must be an integer between {low} and {high}, not {text!r}")
         return int(text)
 
 
@@ -75,18 +75,21 @@ class ProviderApi(SandboxDialect):
     """`prefix`: where the SDK is pointed to, by a variable with the provider's name or `address_name`; `at`: what it
     puts between that and the paths of `routes`. These are a line a route: method, path, kind of call, and the handler
     where its name is not that of the kind; ``-`` before the kind: no key is needed. `statuses`: the provider's words
-    for the phases of a batch. `page_words`: the parameters that limit a page and name its cursor."""
+    for the phases of a batch. `page_words`: the parameters that limit a page and name its cursor.
+    `one_model`: a batch asks one model only."""
 
     prefix: str
     address_name = ""
     at = ""
     routes: str
     statuses = phase_words("validating in_progress finalizing cancelling completed failed expired cancelled")
+    one_model = False
     batch_id = "batch_"
     page_words = ("limit", "after")
     rows = 50_000
     file_bytes = 100_000_000
     line_bytes: int | None = None
+    key_header = ""
     no_key = Rejection(401, "You didn't provide an API key.", code="invalid_api_key")
 
     def __init__(self, engine: SandboxEngine) -> None:
@@ -96,7 +99,6 @@ class ProviderApi(SandboxDialect):
         self.rows = limits.rows or self.rows
         self.file_bytes = limits.file_bytes or self.file_bytes
         self.line_bytes = limits.line_bytes or self.line_bytes
-        engine.speak(self)
 
     def endpoints(self) -> Iterator[Endpoint]:
         for line in self.routes.strip().splitlines():
@@ -112,14 +114,11 @@ class ProviderApi(SandboxDialect):
     def view(self, call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
         """The batch as a poll shows it."""
 
-    def admit_call(self, headers: Mapping[str, str], query: Mapping[str, str]) -> None:
+    def admit_call(self, headers: Mapping[str, str]) -> None:
         """Raises Rejection for a call without a key."""
-        if not self.caller_key(headers, query):
-            raise self.no_key
-
-    def caller_key(self, headers: Mapping[str, str], _query: Mapping[str, str]) -> str:
         scheme, _, key = headers.get("authorization", "").partition(" ")
-        return key.strip() if scheme.lower() == "bearer" else ""
+        if not (headers.get(self.key_header) or (scheme.lower() == "bearer" and key.strip())):
+            raise self.no_key
 
     # ---- rows
 
@@ -132,11 +131,13 @@ class ProviderApi(SandboxDialect):
             for number, line in enumerate(lines, 1):
                 self.check_line(number, line)
                 models.add(self.admit(json_object(line, "This line"), batch, keys))
-                self.check_models(models)
         except Rejection as refused:
-            return 0, "", self.batch_refusal(refused, number or None)
+            code = refused.code or "invalid_request"
+            return 0, "", BatchRefusal(code, refused.message, number or None)
         if not number:
             return 0, "", BatchRefusal("empty_file", "The batch input file is empty.")
+        if self.one_model and len(models) > 1:
+            return 0, "", BatchRefusal("mismatched_model", f"All requests must name one model, not {sorted(models)}.")
         return number, models.pop() if len(models) == 1 else "", None
 
     def check_size(self, size: int, status: int = 400) -> None:
@@ -153,13 +154,6 @@ class ProviderApi(SandboxDialect):
         """The row's model. Raises Rejection for a row that fails the whole batch; ``keys`` are those before it."""
         return batch.model
 
-    def check_models(self, _models: set[str]) -> None:
-        """Raises Rejection where one batch may not ask these models."""
-        return
-
-    def batch_refusal(self, refused: Rejection, line: int | None) -> BatchRefusal:
-        return BatchRefusal(refused.code or "invalid_request", refused.message, line, refused.param)
-
     # ---- batches
 
     def created(
@@ -167,7 +161,7 @@ class ProviderApi(SandboxDialect):
     ) -> SandboxBatch:
         """Make a new batch of the input, and return it as it is shown."""
         now, name = self.engine.now(), new_id(self.batch_id)
-        return self.engine.create(SandboxBatch(name, self.provider, now, input_id, endpoint, model, echo))
+        return self.engine.create(self, SandboxBatch(name, self.provider, now, input_id, endpoint, model, echo))
 
     def status(self, batch: SandboxBatch) -> str:
         return self.statuses.get(batch.phase, batch.phase)
@@ -179,16 +173,16 @@ class ProviderApi(SandboxDialect):
         batch = self.batch(call)
         if batch.ended is not None:
             raise Rejection(400, f"{batch.id} has ended and cannot be cancelled", code="FAILED_PRECONDITION")
-        return self.view(call, self.engine.cancel(batch))
+        return self.view(call, self.engine.current(self, batch.id, cancel=True) or batch)
 
     def batch(self, call: SandboxCall) -> SandboxBatch:
-        batch = self.engine.current(self.provider, call.params["id"])
+        batch = self.engine.current(self, call.params["id"])
         if batch is None:
-            raise Rejection(404, f"batch {call.params['id']} not found", code="not_found", param="id")
+            raise Rejection(404, f"batch {call.params['id']} not found", code="not_found")
         return batch
 
     def list(self, call: SandboxCall) -> object:
-        shown, cursor = self.page(call, self.engine.everything(self.provider), 20, 100)
+        shown, cursor = self.page(call, self.engine.everything(self), 20, 100)
         return self.listing([self.view(call, batch) for batch in shown], cursor)
 
     def page(
@@ -198,7 +192,7 @@ class ProviderApi(SandboxDialect):
         limit, after = call.number(self.page_words[0], default, 1, most), call.query.get(self.page_words[1])
         names = [entry.id for entry in entries]
         if after and after not in names:
-            raise Rejection(400, f"No such cursor: {after}", param=self.page_words[1])
+            raise Rejection(400, f"No such cursor: {after}")
         start = names.index(after) + 1 if after else 0
         shown = entries[start : start + limit]
         return shown, shown[-1].id if start + limit < len(entries) else None
@@ -213,7 +207,7 @@ class ProviderApi(SandboxDialect):
     def upload(self, call: SandboxCall) -> object:
         """Take a file in one multipart call. Raises Rejection."""
         if call.upload is None or call.fields.get("purpose") != "batch":
-            raise Rejection(400, "An upload has a 'file' and a 'purpose' of batch.", param="purpose")
+            raise Rejection(400, "An upload has a 'file' and a 'purpose' of batch.")
         file_id = new_id(self.file_id)
         size, digest = self.store.save_bytes(self.provider, file_id, call.upload.file)
         record = StoredFile(
@@ -240,10 +234,17 @@ class ProviderApi(SandboxDialect):
         path = self.store.blob(self.provider, self.stored_file(call).id)
         return FileResponse(path, media_type="application/octet-stream")
 
+    def input_file(self, name: object, status: int = 404) -> StoredFile:
+        """Return the uploaded file that a create call names. Raises Rejection."""
+        record = self.store.file(self.provider, str(name))
+        if record is None or not record.ready:
+            raise Rejection(status, f"File {name!r} not found.", code="invalid_input_file")
+        return record
+
     def stored_file(self, call: SandboxCall) -> StoredFile:
         record = self.store.file(self.provider, call.params["id"])
         if record is None or not record.ready:
-            raise Rejection(404, f"file {call.params['id']} not found", code="not_found", param="id")
+            raise Rejection(404, f"file {call.params['id']} not found", code="not_found")
         return record
 
     def file_view(self, _call: SandboxCall, record: StoredFile) -> dict[str, object]:
@@ -267,7 +268,7 @@ class ProviderApi(SandboxDialect):
         model = call.params["id"]
         if model not in self.catalogue():
             message = f"The model '{model}' does not exist or is not found."
-            raise Rejection(404, message, code="model_not_found", param="model")
+            raise Rejection(404, message, code="model_not_found")
         return self.model_view(model)
 
     def catalogue(self) -> Sequence[str]:

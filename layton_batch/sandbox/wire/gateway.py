@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from pathlib import Path
 from typing import IO
-from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, UploadFile
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from layton_batch.sandbox.engine.dialect import Rejection
@@ -32,7 +30,6 @@ _LOG = logging.getLogger(__name__)
 _SPOOL = 1 << 20
 _SUBJECT = 1 << 16
 _METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
-_NO_FAULT = Fault(on="poll", action="delay")
 
 
 class OpenProtocol(H11Protocol):
@@ -61,33 +58,6 @@ class _Dropped(Response):
             pass
 
 
-class LoopbackOnly:
-    """Answers only calls that are addressed to this machine by a loopback name or address, on whatever port.
-
-    A page in a browser can have its own name resolve to 127.0.0.1 (DNS rebinding) and would then read all that is
-    here; the browser's Host header still gives that name.
-    """
-
-    def __init__(self, application: ASGIApp) -> None:
-        self._application = application
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        host = Headers(scope=scope).get("host", "")
-        if _is_loopback(host):
-            await self._application(scope, receive, send)
-            return
-        message = "this sandbox answers calls to 127.0.0.1, [::1] and localhost only"
-        await JsonReply({"error": {"message": message, "type": "misdirected_request"}}, 421)(scope, receive, send)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
 class Gateway:
     """Serves the APIs, one mount each."""
 
@@ -95,16 +65,13 @@ class Gateway:
         self._faults = faults
         self._clock = clock
         self._spool = spool
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._lock = threading.Lock()
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Calls by provider and kind, refused and dropped ones included."""
         with self._lock:
-            counts: dict[str, dict[str, int]] = {}
-            for (provider, on), number in sorted(self._counts.items()):
-                counts.setdefault(provider, {})[on] = number
-            return counts
+            return {provider: dict(counts) for provider, counts in self._counts.items()}
 
     def mount(self, api: ProviderApi) -> BaseRoute:
         nothing = Endpoint("GET", "/{path:path}", "unknown", _no_such_route, keyless=True)
@@ -114,10 +81,10 @@ class Gateway:
     def _bound(self, api: ProviderApi, endpoint: Endpoint) -> Callable[[Request], object]:
         async def serve(request: Request) -> Response:
             with self._lock:
-                self._counts[api.provider, endpoint.on] += 1
+                self._counts[api.provider][endpoint.on] += 1
             try:
                 if not endpoint.keyless:
-                    api.admit_call(request.headers, request.query_params)
+                    api.admit_call(request.headers)
                 with tempfile.SpooledTemporaryFile(max_size=_SPOOL, dir=str(self._spool)) as body:
                     return await self._answered(api, endpoint, await _read(request, body))
             except Rejection as rejection:
@@ -135,7 +102,7 @@ class Gateway:
         return serve
 
     async def _answered(self, api: ProviderApi, endpoint: Endpoint, call: SandboxCall) -> Response:
-        fault = self._faults.due(api.provider, endpoint.on, _subject(endpoint, call)) or _NO_FAULT
+        fault = self._faults.due(api.provider, endpoint.on, _subject(endpoint, call))
         injected = Rejection(
             fault.status, fault.name or "injected failure", code=fault.kind or None, retry_after=fault.retry_after
         )
@@ -158,21 +125,18 @@ class Gateway:
 
 
 async def _read(request: Request, body: IO[bytes]) -> SandboxCall:
-    fields: dict[str, str] = {}
-    upload: UploadFile | None = None
+    form: Mapping[str, str | UploadFile] = {}
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
-        for name, value in (await request.form()).multi_items():
-            if isinstance(value, UploadFile):
-                upload = value
-            else:
-                fields[name] = value
+        form = await request.form()
     else:
         async for chunk in request.stream():
             body.write(chunk)
     body.seek(0)
     root = f"{request.url.scheme}://{request.headers.get('host', request.url.netloc)}"
     parts = request.url.path, root, request.path_params, request.query_params, request.headers
-    return SandboxCall(*parts, body, fields, upload)
+    fields = {name: value for name, value in form.items() if isinstance(value, str)}
+    uploads = [value for value in form.values() if isinstance(value, UploadFile)]
+    return SandboxCall(*parts, body, fields, uploads[0] if uploads else None)
 
 
 def _subject(endpoint: Endpoint, call: SandboxCall) -> str:

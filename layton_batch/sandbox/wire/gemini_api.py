@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +39,9 @@ class GeminiApi(ProviderApi):
     statuses = phase_words("PENDING RUNNING RUNNING RUNNING SUCCEEDED FAILED EXPIRED CANCELLED", "BATCH_STATE_")
     batch_id = "batches/"
     file_id = "files/batch-"
+    key_header = "x-goog-api-key"
     page_words = ("pageSize", "pageToken")
+    rows = 1_000_000  # no limit is documented
     file_bytes = 2_000_000_000
     no_key = Rejection(401, "Method doesn't allow unregistered callers. Please use API Key.")
     routes = """
@@ -59,9 +60,6 @@ class GeminiApi(ProviderApi):
             for version in ("v1", "v1beta"):
                 yield replace(endpoint, path=endpoint.path.replace("VERSION", version))
 
-    def caller_key(self, headers: Mapping[str, str], query: Mapping[str, str]) -> str:
-        return headers.get("x-goog-api-key", "") or query.get("key", "")
-
     def refusal(self, rejection: Rejection) -> dict[str, object]:
         own = rejection.code if rejection.code is not None and rejection.code.isupper() else None
         other = "INTERNAL" if rejection.status >= 500 else "FAILED_PRECONDITION"
@@ -77,7 +75,7 @@ class GeminiApi(ProviderApi):
         """Only the start of an upload needs a key: the address it returns is the permission for the parts."""
         command = call.headers.get("x-goog-upload-command", "")
         if command == "start":
-            self.admit_call(call.headers, call.query)
+            self.admit_call(call.headers)
             return self._start(call)
         if "upload_id" in call.query and "upload" in command:
             return self._part(call, final="finalize" in command)
@@ -111,9 +109,7 @@ class GeminiApi(ProviderApi):
         self.check_size(size)
         if not final:
             return JsonReply({}, headers={"x-goog-upload-status": "active"})
-        with path.open("rb") as source:
-            digest = hashlib.file_digest(source, "sha256").hexdigest()
-        record = replace(record, size=size, sha256=digest, ready=True)
+        record = replace(record, size=size, ready=True)
         self.store.save(record)
         return JsonReply({"file": self.file_view(call, record)}, headers={"x-goog-upload-status": "final"})
 
@@ -142,10 +138,7 @@ class GeminiApi(ProviderApi):
         """One malformed row refuses the whole batch."""
         wanted = required(call.json(), "batch", dict)
         source = section(wanted, "inputConfig")
-        name = required(source, "fileName", str)
-        record = self.store.file(self.provider, name)
-        if record is None or not record.ready:
-            raise Rejection(404, f"File {name} not found.")
+        record = self.input_file(name := required(source, "fileName", str))
         batch = SandboxBatch("", self.provider, 0.0, name, "", call.params["id"], {})
         _, _, problem = self.check(batch, lines_of(self.store.blob(self.provider, name)), record.size)
         if problem is not None:
@@ -175,20 +168,11 @@ class GeminiApi(ProviderApi):
         config = section(request, "generationConfig")
         instructions = section(request, "systemInstruction").get("parts")
         prompt = conversation(required(request, "contents", list), instructions, content="parts")
-        schema = config.get("responseJsonSchema") or config.get("responseSchema")
+        schema = section(config, "responseJsonSchema") or None
         if schema is not None and config.get("responseMimeType") != "application/json":
             raise Rejection(400, "a response schema needs responseMimeType application/json")
-        return Question(
-            provider=self.provider,
-            model=batch.model,
-            system=prompt.system,
-            text=prompt.text,
-            images=prompt.images,
-            schema=None if schema is None else of_kind(schema, dict, "responseJsonSchema"),
-            reasoning=_reasoning(section(config, "thinkingConfig")),
-            max_output_tokens=output_limit(config, "maxOutputTokens"),
-            custom_id=self.key(row),
-        )
+        reasoning, limit = _reasoning(section(config, "thinkingConfig")), output_limit(config, "maxOutputTokens")
+        return Question(self.provider, batch.model, *prompt, schema, reasoning, limit, self.key(row))
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         response: dict[str, object] = {
@@ -196,9 +180,6 @@ class GeminiApi(ProviderApi):
             "modelVersion": question.model,
             "responseId": new_id(""),
         }
-        if reply.finish == "refusal" and not reply.output_tokens:
-            response["promptFeedback"] = {"blockReason": "PROHIBITED_CONTENT"}
-            return {"key": question.custom_id, "response": response}
         config = section(section(required(row, "request", dict), "generationConfig"), "thinkingConfig")
         parts: list[dict[str, object]] = []
         if config.get("includeThoughts") and reply.reasoning_tokens:

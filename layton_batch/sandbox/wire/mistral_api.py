@@ -11,7 +11,7 @@ from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire.api import CHAT, ProviderApi, SandboxCall, phase_words
 from layton_batch.sandbox.wire.openai_api import chat_question
 from layton_batch.sandbox.wire.reading import json_object, one_of, required, section
-from layton_batch.sandbox.wire.reply_bodies import completion, thinking_text, usage_view
+from layton_batch.sandbox.wire.reply_bodies import completion, thinking_text
 
 _WORDS = "QUEUED RUNNING RUNNING CANCELLATION_REQUESTED SUCCESS FAILED TIMEOUT_EXCEEDED CANCELLED"
 
@@ -43,10 +43,10 @@ class MistralApi(ProviderApi):
         """A list of details for 422, one message otherwise."""
         kind = "internal_server_error" if rejection.status >= 500 else "invalid_request_error"
         if rejection.status == 422:
-            return {"detail": [{"type": "value_error", "loc": ["body", rejection.param], "msg": rejection.message}]}
+            return {"detail": [{"type": "value_error", "loc": ["body"], "msg": rejection.message}]}
         if rejection.status == 401:
             return {"detail": rejection.message}
-        details = {"message": rejection.message, "type": kind, "param": rejection.param, "code": rejection.code}
+        details = {"message": rejection.message, "type": kind, "param": None, "code": rejection.code}
         return {"object": "error", **details}
 
     def model_view(self, model: str) -> dict[str, object]:
@@ -60,14 +60,14 @@ class MistralApi(ProviderApi):
             try:
                 chat_question(self.provider, required(json_object(line, "the row"), "body", dict), "")
             except Rejection as refused:
-                raise Rejection(422, f"line {number}: {refused.message}", param="file") from refused
+                raise Rejection(422, f"line {number}: {refused.message}") from refused
         if not number:
-            raise Rejection(422, "the file is empty", param="file")
+            raise Rejection(422, "the file is empty")
 
     def file_view(self, call: SandboxCall, record: StoredFile) -> dict[str, object]:
-        made = {"sample_type": "batch_result", "source": "mistral"}
-        sent = {"sample_type": "batch_request", "source": "upload"}
-        return {**super().file_view(call, record), **(sent if record.purpose == "batch" else made)}
+        result = {"sample_type": "batch_result", "source": "mistral"}
+        request = {"sample_type": "batch_request", "source": "upload"}
+        return {**super().file_view(call, record), **(request if record.purpose == "batch" else result)}
 
     def create(self, call: SandboxCall) -> object:
         body = call.json()
@@ -76,13 +76,12 @@ class MistralApi(ProviderApi):
             files, model = required(body, "input_files", list), required(body, "model", str)
             echo = {"input_files": files, "metadata": section(body, "metadata") or None}
         except Rejection as refused:
-            raise Rejection(422, refused.message, code=refused.code, param=refused.param) from refused
-        if len(files) != 1 or self.store.file(self.provider, str(files[0])) is None:
-            raise Rejection(404, f"File {files} not found; the sandbox takes one file", param="input_files")
-        return self.view(call, self.created(input_id=files[0], model=model, echo=echo))
+            raise Rejection(422, refused.message, code=refused.code) from refused
+        input_id = self.input_file(files[0] if len(files) == 1 else files).id
+        return self.view(call, self.created(input_id=input_id, model=model, echo=echo))
 
     def list(self, call: SandboxCall) -> object:
-        size, batches = call.number("page_size", 100, 1, 1000), self.engine.everything(self.provider)
+        size, batches = call.number("page_size", 100, 1, 1000), self.engine.everything(self)
         start = call.number("page", 0, 0, 10**6) * size
         views = [self.view(call, batch) for batch in batches[start : start + size]]
         return {"object": "list", "data": views, "total": len(batches)}
@@ -100,9 +99,7 @@ class MistralApi(ProviderApi):
             thought = {"type": "thinking", "thinking": [{"type": "text", "text": thinking_text(reply)}], "closed": True}
             content = [thought, {"type": "text", "text": reply.text}]
         body = completion(question, reply, {"content": content, "tool_calls": None, "prefix": False})
-        usage = usage_view(reply.usage, "prompt_tokens", "completion_tokens")
-        del usage["completion_tokens_details"]
-        return _line(question.custom_id, 200, {**body, "usage": usage})
+        return _line(question.custom_id, 200, body)
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
         return _line(key, rejection.status, orjson.dumps(self.refusal(rejection)).decode())
@@ -116,7 +113,6 @@ class MistralApi(ProviderApi):
             "object": "batch",
             "endpoint": batch.endpoint,
             "model": batch.model,
-            "agent_id": None,
             **batch.echo,
             "status": self.status(batch),
             "errors": errors,
@@ -129,7 +125,6 @@ class MistralApi(ProviderApi):
             "failed_requests": batch.failed,
             "output_file": batch.output_id or None,
             "error_file": batch.error_id or None,
-            "outputs": None,
         }
 
 

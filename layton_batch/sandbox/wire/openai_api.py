@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question
 from layton_batch.sandbox.answerers.reply_forms import text_tokens
 from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.lifecycle import OUTCOMES
 from layton_batch.sandbox.engine.store import SandboxBatch, new_id
 from layton_batch.sandbox.wire.api import CHAT, DAY, ProviderApi, SandboxCall
 from layton_batch.sandbox.wire.reading import (
@@ -21,7 +20,7 @@ from layton_batch.sandbox.wire.reading import (
     section,
     strict_schema,
 )
-from layton_batch.sandbox.wire.reply_bodies import completion, refusable, response, thinking_text, usage_view
+from layton_batch.sandbox.wire.reply_bodies import completion, refusable, response, usage_view
 
 _RESPONSES = "/v1/responses"
 _LEAST_CACHED, _CACHE_STEP = 1024, 128
@@ -33,47 +32,31 @@ _LAPSED = {
 }
 
 
-def chat_question(provider: str, body: Body, key: str, model: str = "", *, strict: bool = False) -> Question:
-    """Read a chat body. ``model`` is the batch's own where rows need not name one; ``strict``: a schema that asks for
-    it is held to OpenAI's rules. Raises Rejection."""
+def chat_question(provider: str, body: Body, key: str, model: str = "") -> Question:
+    """Read a chat body. ``model`` is the batch's own where rows need not name one. Raises Rejection."""
     prompt = conversation(required(body, "messages", list))
-    return Question(
-        provider=provider,
-        model=str(body.get("model") or model),
-        system=prompt.system,
-        text=prompt.text,
-        images=prompt.images,
-        schema=_schema(section(section(body, "response_format"), "json_schema"), "response_format", strict=strict),
-        reasoning=_reasoning(body),
-        max_output_tokens=output_limit(body, "max_completion_tokens", "max_tokens"),
-        custom_id=key,
-    )
+    schema = _schema(section(section(body, "response_format"), "json_schema"), "response_format")
+    limit = output_limit(body, "max_completion_tokens", "max_tokens")
+    return Question(provider, str(body.get("model") or model), *prompt, schema, _reasoning(body), limit, key)
 
 
-def _schema(form: Body, parameter: str, *, strict: bool) -> Body | None:
-    """The schema out of `{"name", "schema", "strict"}`, if one is asked for."""
+def _schema(form: Body, parameter: str) -> Body | None:
+    """The schema out of `{"name", "schema", "strict"}`, if one is asked for; a strict one keeps OpenAI's rules."""
     if not form:
         return None
     schema = required(form, "schema", dict, f"{parameter}.")
     required(form, "name", str, f"{parameter}.")
-    return strict_schema(schema, parameter) if strict and form.get("strict") is True else schema
+    return strict_schema(schema, parameter) if form.get("strict") is True else schema
 
 
 def _reasoning(body: Body) -> str | int | None:
-    """The effort word, however the provider has it said; "default" where thinking is only switched on."""
-    effort = body.get("reasoning_effort")
-    if effort is not None:
-        return of_kind(effort, str, "reasoning_effort")
+    """The effort word or the budget, however the provider has it said; "default" where thinking is only switched on."""
     reasoning = section(body, "reasoning")
-    for name in ("effort", "max_tokens"):
-        value = reasoning.get(name)
-        if isinstance(value, str | int):
-            return value
-    for switch in (reasoning, section(body, "chat_template_kwargs")):
-        for name in ("enabled", "thinking", "enable_thinking"):
-            if isinstance(switch.get(name), bool):
-                return "default" if switch[name] else "none"
-    return "default" if body.get("prompt_mode") == "reasoning" else None
+    for value in (body.get("reasoning_effort"), reasoning.get("effort"), reasoning.get("max_tokens")):
+        if value is not None:
+            return value if isinstance(value, int) else of_kind(value, str, "reasoning_effort")
+    switch = reasoning.get("enabled")
+    return None if switch is None else "default" if switch else "none"
 
 
 class OpenAIApi(ProviderApi):
@@ -82,6 +65,8 @@ class OpenAIApi(ProviderApi):
     provider = "openai"
     prefix = "/openai/v1"
     error_file = True
+    one_model = True
+    states_usage = states_refusals = True
     file_bytes = 200_000_000
     urls: tuple[str, ...] = (CHAT, _RESPONSES)
     windows: tuple[str, ...] = ("24h",)
@@ -101,20 +86,17 @@ class OpenAIApi(ProviderApi):
     def refusal(self, rejection: Rejection) -> dict[str, object]:
         kinds = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
         kind = kinds.get(rejection.status, "server_error" if rejection.status >= 500 else "invalid_request_error")
-        error = {"message": rejection.message, "type": kind, "param": rejection.param, "code": rejection.code}
+        error = {"message": rejection.message, "type": kind, "param": None, "code": rejection.code}
         return {"error": error}
 
     def create(self, call: SandboxCall) -> object:
         body = call.json()
-        input_id = required(body, "input_file_id", str)
-        if self.store.file(self.provider, input_id) is None:
-            raise Rejection(400, f"No file with id {input_id!r} exists.", code="invalid_input_file")
         batch = self.created(
-            input_id=input_id,
+            input_id=self.input_file(required(body, "input_file_id", str), 400).id,
             endpoint=one_of(body.get("endpoint"), "endpoint", self.urls),
             echo={
                 "completion_window": one_of(body.get("completion_window"), "completion_window", self.windows),
-                "metadata": _metadata(body),
+                "metadata": section(body, "metadata") or None,
             },
         )
         return self.view(call, batch)
@@ -123,57 +105,36 @@ class OpenAIApi(ProviderApi):
         key = required(row, "custom_id", str)
         if key in keys:
             message = f"The custom_id {key!r} is used more than once in this file."
-            raise Rejection(400, message, code="duplicate_custom_id", param="custom_id")
+            raise Rejection(400, message, code="duplicate_custom_id")
         keys.add(key)
         method, url = required(row, "method", str), required(row, "url", str)
         if method != "POST" or url != batch.endpoint:
             message = f"{method} {url} does not match the batch endpoint POST {batch.endpoint}."
-            raise Rejection(400, message, code="invalid_url", param="url")
-        body = required(row, "body", dict)
-        if body.get("stream"):
-            raise Rejection(400, "Streaming is not supported in a batch.", code="streaming_unsupported", param="stream")
-        return required(body, "model", str, "body.")
-
-    def check_models(self, models: set[str]) -> None:
-        if len(models) > 1:
-            message = f"All requests of a batch must name one model, not {sorted(models)}."
-            raise Rejection(400, message, code="mismatched_model", param="body.model")
+            raise Rejection(400, message, code="invalid_url")
+        return required(required(row, "body", dict), "model", str, "body.")
 
     def question(self, row: Row, batch: SandboxBatch) -> Question:
         body = required(row, "body", dict)
         if batch.endpoint == _RESPONSES:
             question = self._response(body, self.key(row))
         else:
-            question = chat_question(self.provider, body, self.key(row), strict=True)
+            question = chat_question(self.provider, body, self.key(row))
         if self.provider != "openai" or text_tokens(question.system) < _LEAST_CACHED:
             return question
         return replace(question, prefix=CachedPrefix(question.system, _CACHE_STEP))
 
     def _response(self, body: Body, key: str) -> Question:
-        request_input = body.get("input")
-        messages = [{"content": request_input}] if isinstance(request_input, str) else required(body, "input", list)
-        prompt = conversation(messages, body.get("instructions"))
+        prompt = conversation(required(body, "input", list), body.get("instructions"))
         form = section(section(body, "text"), "format")
-        return Question(
-            provider=self.provider,
-            model=required(body, "model", str),
-            system=prompt.system,
-            text=prompt.text,
-            images=prompt.images,
-            schema=_schema(form if form.get("type") == "json_schema" else {}, "text.format", strict=True),
-            reasoning=_reasoning(body),
-            max_output_tokens=output_limit(body, "max_output_tokens"),
-            custom_id=key,
-        )
+        schema = _schema(form if form.get("type") == "json_schema" else {}, "text.format")
+        model, limit = required(body, "model", str), output_limit(body, "max_output_tokens")
+        return Question(self.provider, model, *prompt, schema, _reasoning(body), limit, key)
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         if row["url"] == _RESPONSES:
             return _line(question.custom_id, 200, response(question, reply))
-        message = self.message(required(row, "body", dict), reply)
+        message = refusable(reply) if self.states_refusals else {"content": reply.text}
         return _line(question.custom_id, 200, completion(question, reply, message))
-
-    def message(self, _body: Body, reply: ModelReply) -> dict[str, object]:
-        return refusable(reply)
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
         return _line(key, rejection.status, self.refusal(rejection))
@@ -185,8 +146,6 @@ class OpenAIApi(ProviderApi):
         return {"id": new_id("batch_req_"), "custom_id": key, "response": None, "error": error}
 
     def view(self, _call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
-        problem, ended = batch.problem, None if batch.ended is None else int(batch.ended)
-        runs = problem is None and batch.phase not in ("validating", "cancelling")
         return {
             "id": batch.id,
             "object": "batch",
@@ -195,7 +154,7 @@ class OpenAIApi(ProviderApi):
             "output_file_id": batch.output_id or None,
             "error_file_id": batch.error_id or None,
             "status": self.status(batch),
-            "errors": self.errors(asdict(problem)) if problem else None,
+            "errors": self.errors({**asdict(batch.problem), "param": None}) if batch.problem else None,
             "request_counts": {
                 "total": 0 if batch.phase == "validating" else batch.rows,
                 "completed": batch.succeeded,
@@ -204,78 +163,47 @@ class OpenAIApi(ProviderApi):
             "created_at": int(batch.created),
             "expires_at": int(batch.created) + DAY,
             **batch.echo,
-            "in_progress_at": int(batch.started) if runs else None,
-            "cancelling_at": None if batch.cancel_asked is None else int(batch.cancel_asked),
-            "finalizing_at": ended if batch.phase == "completed" else None,
-            **{f"{outcome}_at": ended if batch.phase == outcome else None for outcome in OUTCOMES},
-            **self.stated_usage(batch),
+            **({f"{batch.phase}_at": int(batch.ended)} if batch.ended is not None else {}),
+            **({"model": batch.model or None, "usage": usage_view(batch.usage)} if self.states_usage else {}),
         }
 
     def errors(self, problem: dict[str, object]) -> object:
         return {"object": "list", "data": [problem]}
-
-    def stated_usage(self, batch: SandboxBatch) -> dict[str, object]:
-        return {"model": batch.model or None, "usage": usage_view(batch.usage)}
 
 
 class GroqApi(OpenAIApi):
     """Groq: batches of several models, their errors as a bare list, their pages by an opaque cursor."""
 
     provider = "groq"
+    states_usage = states_refusals = False
     prefix = "/groq"
     at = "/openai/v1"
+    one_model = False
     file_bytes = 100_000_000
     file_id = "file_"
     page_words = ("limit", "cursor")
     urls = (CHAT,)
     windows = ("24h", "48h", "72h", "96h", "120h", "144h", "168h", *(f"{days}d" for days in range(1, 8)))
 
-    def check_models(self, models: set[str]) -> None:
-        """Any number of them."""
-
     def listing(self, views: Sequence[Mapping[str, object]], cursor: str | None) -> object:
         return {"object": "list", "data": views, "paging": {"next_cursor": cursor}}
 
-    def message(self, body: Body, reply: ModelReply) -> dict[str, object]:
-        shown = body.get("reasoning_format") == "parsed" or body.get("include_reasoning") is True
-        reasoning = {"reasoning": thinking_text(reply)} if shown and reply.reasoning_tokens else {}
-        return {"content": reply.text, **reasoning}
-
     def errors(self, problem: dict[str, object]) -> object:
         return [problem]
-
-    def stated_usage(self, _batch: SandboxBatch) -> dict[str, object]:
-        return {}
 
 
 class DoublewordApi(OpenAIApi):
     """Doubleword: OpenAI's form with limits of its own."""
 
     provider = "doubleword"
+    states_usage = False
     prefix = "/doubleword/v1"
     file_bytes = 100_000_000
     line_bytes = 10_485_760
     urls = (CHAT,)
     windows = ("1h", "24h")
 
-    def admit(self, row: Row, batch: SandboxBatch, keys: set[str]) -> str:
-        model = super().admit(row, batch, keys)
-        if len(self.key(row)) > 64:
-            raise Rejection(400, f"custom_id {self.key(row)!r} is longer than 64 characters.", param="custom_id")
-        return model
-
-    def stated_usage(self, _batch: SandboxBatch) -> dict[str, object]:
-        return {}
-
 
 def _line(key: str, status: int, body: Mapping[str, object]) -> dict[str, object]:
     reply = {"status_code": status, "request_id": new_id("req_"), "body": body}
     return {"id": new_id("batch_req_"), "custom_id": key, "response": reply, "error": None}
-
-
-def _metadata(body: Body) -> Body | None:
-    pairs = section(body, "metadata")
-    if len(pairs) > 16 or any(len(name) > 64 or len(str(text)) > 512 for name, text in pairs.items()):
-        message = "Invalid 'metadata': at most 16 pairs, keys of up to 64 and values of up to 512 characters."
-        raise Rejection(400, message, code="invalid_value", param="metadata")
-    return pairs or None

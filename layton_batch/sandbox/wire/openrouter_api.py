@@ -10,7 +10,7 @@ from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.dialect import Rejection, Row
 from layton_batch.sandbox.engine.execution import lines_of
 from layton_batch.sandbox.engine.ledger import charge
-from layton_batch.sandbox.engine.store import BatchRefusal, SandboxBatch, new_id
+from layton_batch.sandbox.engine.store import SandboxBatch, new_id
 from layton_batch.sandbox.wire.api import CHAT, DAY, ProviderApi, SandboxCall
 from layton_batch.sandbox.wire.openai_api import chat_question
 from layton_batch.sandbox.wire.reading import Body, of_kind, one_of, required
@@ -72,11 +72,8 @@ class OpenRouterApi(ProviderApi):
         keys.add(key)
         return batch.model
 
-    def batch_refusal(self, refused: Rejection, _line: int | None) -> BatchRefusal:
-        return BatchRefusal("invalid_request_error", refused.message)
-
     def question(self, row: Row, batch: SandboxBatch) -> Question:
-        return chat_question(self.provider, required(row, "body", dict), self.key(row), batch.model, strict=True)
+        return chat_question(self.provider, required(row, "body", dict), self.key(row), batch.model)
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         message = {**refusable(reply), "reasoning": thinking_text(reply) if reply.reasoning_tokens else None}
@@ -85,7 +82,7 @@ class OpenRouterApi(ProviderApi):
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
         kind = rejection.code or ("server_error" if rejection.status >= 500 else "invalid_request_error")
-        error = {"type": kind, "message": rejection.message, "param": rejection.param}
+        error = {"type": kind, "message": rejection.message, "param": None}
         return {"id": new_id("batch_req_"), "custom_id": key, "response": None, "error": error}
 
     def poll(self, call: SandboxCall) -> object:

@@ -9,8 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import orjson
 
@@ -27,7 +26,7 @@ _KINDS = {dict: "an object", list: "an array", str: "a string", int: "an integer
 def of_kind(value: object, kind: type[Value], name: str) -> Value:
     """Return the value of the field ``name``. Raises Rejection where it is of another kind."""
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise Rejection(400, f"Invalid type for '{name}': expected {_KINDS[kind]}.", code="invalid_type", param=name)
+        raise Rejection(400, f"Invalid type for '{name}': expected {_KINDS[kind]}.", code="invalid_type")
     return value
 
 
@@ -36,7 +35,7 @@ def required(body: Body, name: str, kind: type[Value], within: str = "") -> Valu
     value = body.get(name)
     if value in (None, "", [], 0):
         name = within + name
-        raise Rejection(400, f"Missing required parameter: '{name}'.", code="missing_required_parameter", param=name)
+        raise Rejection(400, f"Missing required parameter: '{name}'.", code="missing_required_parameter")
     return of_kind(value, kind, within + name)
 
 
@@ -48,7 +47,7 @@ def section(body: Body, name: str) -> Body:
 def one_of(value: object, name: str, allowed: Sequence[str]) -> str:
     if value not in allowed:
         message = f"Invalid value: {value!r}. Supported values for '{name}' are: {', '.join(allowed)}."
-        raise Rejection(400, message, code="invalid_value", param=name)
+        raise Rejection(400, message, code="invalid_value")
     return str(value)
 
 
@@ -70,8 +69,7 @@ def output_limit(body: Body, *names: str) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class PromptParts:
+class PromptParts(NamedTuple):
     """Content of a row: the text of the system and of the user, parts joined by newlines, and the pictures in order."""
 
     system: str
@@ -119,7 +117,7 @@ def _of_url(url: object, place: str) -> bytes:
     match = _DATA_URL.match(text)
     if match is None:
         message = f"'{place}' is not a base64 data URL; the sandbox fetches nothing from a network."
-        raise Rejection(400, message, code="invalid_image_url", param=place)
+        raise Rejection(400, message, code="invalid_image_url")
     return _picture(text[match.end() :], match.group(1), place)
 
 
@@ -132,7 +130,7 @@ def _picture(encoded: object, media_type: object, place: str) -> bytes:
     magic = _MAGIC.get(str(media_type))
     if magic is None or not raw.startswith(magic):
         message = f"Invalid image in '{place}': not base64 of {media_type}, by its first bytes."
-        raise Rejection(400, message, code="invalid_image", param=place)
+        raise Rejection(400, message, code="invalid_image")
     return raw
 
 
@@ -159,4 +157,4 @@ def strict_schema(schema: Body, parameter: str) -> Body:
 
 
 def _schema_fault(parameter: str, reason: str) -> Rejection:
-    return Rejection(400, f"Invalid schema for {parameter}: {reason}.", param=parameter)
+    return Rejection(400, f"Invalid schema for {parameter}: {reason}.")

@@ -13,7 +13,7 @@ from layton_batch.sandbox.engine.store import BatchRefusal, SandboxBatch, Stored
 from layton_batch.sandbox.wire.api import CHAT, DAY, JsonReply, ProviderApi, SandboxCall, phase_words, rfc3339
 from layton_batch.sandbox.wire.openai_api import chat_question
 from layton_batch.sandbox.wire.reading import one_of, required
-from layton_batch.sandbox.wire.reply_bodies import completion, thinking_text, usage_view
+from layton_batch.sandbox.wire.reply_bodies import completion, thinking_text
 
 
 class TogetherApi(ProviderApi):
@@ -40,7 +40,7 @@ class TogetherApi(ProviderApi):
 
     def refusal(self, rejection: Rejection) -> dict[str, object]:
         kind = "server_error" if rejection.status >= 500 else "invalid_request_error"
-        error = {"message": rejection.message, "type": kind, "param": rejection.param, "code": rejection.code}
+        error = {"message": rejection.message, "type": kind, "param": None, "code": rejection.code}
         return {"id": new_id(""), "error": error}
 
     def models(self, _call: SandboxCall) -> object:
@@ -50,10 +50,10 @@ class TogetherApi(ProviderApi):
         """First step of the SDK's upload: the address to put the bytes to, or 409 with the id of the same content."""
         checksum, name = call.fields.get("checksum", "").lower(), call.fields.get("file_name", "")
         if re.fullmatch("[0-9a-f]{64}", checksum) is None:
-            raise Rejection(400, "checksum must be the sha256 of the file in hex", param="checksum")
+            raise Rejection(400, "checksum must be the sha256 of the file in hex")
         purpose = one_of(call.fields.get("purpose"), "purpose", ("batch-api",))
         if not name.endswith(".jsonl"):
-            raise Rejection(400, f"file name {name!r} does not end in .jsonl", param="file_name")
+            raise Rejection(400, f"file name {name!r} does not end in .jsonl")
         file_id = f"file-{checksum[:32]}"
         existing = self.store.file(self.provider, file_id)
         if existing is not None and existing.ready:
@@ -83,26 +83,18 @@ class TogetherApi(ProviderApi):
         return JsonReply({"job": self.view(call, batch), "warning": None}, 201)
 
     def list(self, call: SandboxCall) -> object:
-        return [self.view(call, batch) for batch in self.engine.everything(self.provider)]
+        return [self.view(call, batch) for batch in self.engine.everything(self)]
 
     def admit(self, row: Row, _batch: SandboxBatch, _keys: set[str]) -> str:
         required(row, "custom_id", str)
         return required(required(row, "body", dict), "model", str, "body.")
 
-    def batch_refusal(self, refused: Rejection, line: int | None) -> BatchRefusal:
-        return BatchRefusal("validation", f"error validating file at line {line or 0}: {refused.message}", line)
-
     def question(self, row: Row, _batch: SandboxBatch) -> Question:
         return chat_question(self.provider, required(row, "body", dict), self.key(row))
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
-        """Where the reasoning count is depends on the model: here it is in both places by its name."""
         thoughts = {"reasoning": thinking_text(reply)} if reply.reasoning_tokens else {}
         body = completion(question, reply, {"content": reply.text, "tool_calls": [], **thoughts})
-        usage = usage_view(reply.usage, "prompt_tokens", "completion_tokens")
-        if not question.model.startswith("meta-llama/"):
-            del usage["completion_tokens_details"]
-            body["usage"] = {**usage, "reasoning_tokens": reply.reasoning_tokens}
         return {"id": new_id("br_"), "custom_id": question.custom_id, "response": {"status_code": 200, "body": body}}
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
@@ -114,7 +106,6 @@ class TogetherApi(ProviderApi):
         done = 1.0 if batch.phase == "completed" else batch.succeeded / (batch.rows or 1)
         return {
             "id": batch.id,
-            "user_id": "sandbox-user",
             "input_file_id": batch.input_id,
             "file_size_bytes": record.size if record is not None else 0,
             "status": self.status(batch),
@@ -126,5 +117,9 @@ class TogetherApi(ProviderApi):
             "progress": round(100 * done, 1),
             "output_file_id": batch.output_id,
             "error_file_id": batch.error_id,
-            "error": batch.problem.message if batch.problem is not None else "",
+            "error": _words(batch.problem) if batch.problem is not None else "",
         }
+
+
+def _words(problem: BatchRefusal) -> str:
+    return f"error validating file at line {problem.line}: {problem.message}" if problem.line else problem.message

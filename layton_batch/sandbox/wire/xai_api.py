@@ -42,9 +42,7 @@ class XaiApi(OpenAIApi):
 
     def create(self, call: SandboxCall) -> object:
         body = call.json()
-        input_id = required(body, "input_file_id", str)
-        if self.store.file(self.provider, input_id) is None:
-            raise Rejection(404, f"File {input_id!r} does not exist.")
+        input_id = self.input_file(required(body, "input_file_id", str)).id
         return self.view(call, self.created(input_id=input_id, echo={"name": required(body, "name", str)}))
 
     def listing(self, views: Sequence[Mapping[str, object]], cursor: str | None) -> object:
