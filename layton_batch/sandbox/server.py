@@ -75,7 +75,7 @@ class Sandbox:
             faults = FaultBook(self.config.faults, self.config.clock)
             executor = Executor(self._store, self.config.answerer or SimulateAnswerer(), faults)
             self._engine = SandboxEngine(self._store, executor, faults, self.config)
-            self._gateway = Gateway(faults, self._store.incoming, self._engine.now)
+            self._gateway = Gateway(faults, self._engine.now)
             self._apis = [api(self._engine) for api in APIS]
             self._server = uvicorn.Server(self._uvicorn_config())
             thread = threading.Thread(target=self._server.run, args=([listener],), name="sandbox", daemon=True)

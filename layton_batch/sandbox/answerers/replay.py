@@ -136,7 +136,6 @@ def _endings(reasoning: Setting) -> tuple[str, ...]:
         case -1 | "default":
             return ("thinking", "")
         case int():
-            amounts = (f"{reasoning // size}k" for size in (1000, 1024) if reasoning % size == 0)
-            return (*(f"thinking-{amount}" for amount in amounts), f"thinking-{reasoning}", "thinking")
+            return (f"thinking-{reasoning // 1000}k", "thinking")
         case str():
             return (_alike(reasoning), "thinking")

@@ -103,9 +103,7 @@ def load_faults(path: Path) -> tuple[Fault, ...]:
     try:
         text = path.read_text(encoding="utf-8")
         document: object = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path}: neither TOML nor JSON of faults can be read: {error}") from error
     if isinstance(document, dict):
         if list(document) != ["faults"]:

@@ -103,9 +103,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self._blobs = folder / "blobs"
-        self.incoming = folder / "incoming"
-        for path in (self._blobs, self.incoming):
-            path.mkdir(parents=True, exist_ok=True)
+        self._blobs.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
         self._db = sqlite3.connect(folder / "index.sqlite3", check_same_thread=False)
         # WAL without an fsync per commit survives a killed process; a lost machine may forget, which a sandbox can
@@ -124,18 +122,13 @@ class Store:
         return self._blobs / hashlib.sha256(f"{provider} {file_id}".encode()).hexdigest()
 
     def save_bytes(self, provider: str, file_id: str, source: BinaryIO | Iterable[bytes]) -> tuple[int, str]:
-        """Stream `source` into the file's place, whole or not at all; returns its size and sha256."""
-        partial = self.incoming / secrets.token_hex(8)
+        """Stream `source` into the file's place, which counts once a record names it; returns its size and sha256."""
         digest, size = hashlib.sha256(), 0
-        try:
-            with partial.open("wb") as out:
-                for chunk in iter(lambda: source.read(_CHUNK), b"") if hasattr(source, "read") else source:
-                    digest.update(chunk)
-                    size += len(chunk)
-                    out.write(chunk)
-            partial.replace(self.blob(provider, file_id))
-        finally:
-            partial.unlink(missing_ok=True)
+        with self.blob(provider, file_id).open("wb") as out:
+            for chunk in iter(lambda: source.read(_CHUNK), b"") if hasattr(source, "read") else source:
+                digest.update(chunk)
+                size += len(chunk)
+                out.write(chunk)
         return size, digest.hexdigest()
 
     def save(self, *records: StoredFile | SandboxBatch | BilledRow) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import tempfile
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from email.utils import formatdate
@@ -61,10 +60,9 @@ class _Dropped(Response):
 class Gateway:
     """Serves the APIs, one mount each."""
 
-    def __init__(self, faults: FaultBook, spool: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, faults: FaultBook, clock: Callable[[], float]) -> None:
         self._faults = faults
         self._clock = clock
-        self._spool = spool
         self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._lock = threading.Lock()
 
@@ -85,7 +83,7 @@ class Gateway:
             try:
                 if not endpoint.keyless:
                     api.admit_call(request.headers)
-                with tempfile.SpooledTemporaryFile(max_size=_SPOOL, dir=str(self._spool)) as body:
+                with tempfile.SpooledTemporaryFile(max_size=_SPOOL) as body:
                     return await self._answered(api, endpoint, await _read(request, body))
             except Rejection as rejection:
                 return _refused(api, rejection)

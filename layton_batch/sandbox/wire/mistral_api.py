@@ -71,12 +71,9 @@ class MistralApi(ProviderApi):
 
     def create(self, call: SandboxCall) -> object:
         body = call.json()
-        try:
-            one_of(body.get("endpoint"), "endpoint", (CHAT,))
-            files, model = required(body, "input_files", list), required(body, "model", str)
-            echo = {"input_files": files, "metadata": section(body, "metadata") or None}
-        except Rejection as refused:
-            raise Rejection(422, refused.message, code=refused.code) from refused
+        one_of(body.get("endpoint"), "endpoint", (CHAT,))
+        files, model = required(body, "input_files", list), required(body, "model", str)
+        echo = {"input_files": files, "metadata": section(body, "metadata") or None}
         input_id = self.input_file(files[0] if len(files) == 1 else files).id
         return self.view(call, self.created(input_id=input_id, model=model, echo=echo))
 

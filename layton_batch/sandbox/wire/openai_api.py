@@ -26,10 +26,6 @@ _RESPONSES = "/v1/responses"
 _LEAST_CACHED, _CACHE_STEP = 1024, 128
 """Tokens from which OpenAI keeps a prompt's begin for the next one without being asked, and in which steps it bills
 what was read again. Nobody else of this form states a cached price for batches."""
-_LAPSED = {
-    "expired": "This request could not be executed before the completion window expired.",
-    "cancelled": "This request was not executed because the batch was cancelled.",
-}
 
 
 def chat_question(provider: str, body: Body, key: str, model: str = "") -> Question:
@@ -140,9 +136,9 @@ class OpenAIApi(ProviderApi):
         return _line(key, rejection.status, self.refusal(rejection))
 
     def unfinished(self, key: str, outcome: str) -> dict[str, object] | None:
-        if outcome not in _LAPSED:
+        if outcome == "failed":
             return None
-        error = {"code": f"batch_{outcome}", "message": _LAPSED[outcome]}
+        error = {"code": f"batch_{outcome}", "message": f"This request was not executed: the batch {outcome}."}
         return {"id": new_id("batch_req_"), "custom_id": key, "response": None, "error": error}
 
     def view(self, _call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
