@@ -18,10 +18,12 @@ from tests.support.sandbox_clients import MODELS, bench, client, row
 MILLION = SandboxUsage(1_000_000, 0, 1_000_000, 0)
 
 
-def test_cached_tokens_cost_their_own_rate_and_a_name_that_only_starts_alike_has_no_price() -> None:
+def test_tokens_of_a_cache_cost_their_own_rate_and_a_name_that_only_starts_alike_has_no_price() -> None:
     cached = SandboxUsage(1_000_000, 400_000, 0, 0)
     assert charge("openai", "gpt-5.1", cached) == Decimal("0.4")
     assert charge("together", "moonshotai/Kimi-K2.5", cached) == Decimal("0.5")
+    written = SandboxUsage(1_000_000, cache_write_tokens=1_000_000)
+    assert charge("anthropic", "claude-opus-4-5", written) == Decimal("3.125")
     for model in ("gpt-5.1-mini", "gpt-5.1-2025-11-13-high", "gpt-5.10", "claude-opus-4-5"):
         assert charge("openai", model, MILLION) is None
 

@@ -166,12 +166,14 @@ def test_a_bad_body_is_one_row_of_the_error_file(provider: str, tmp_path: Path) 
 PATHS = {
     "openai": "/openai/v1/batches", "groq": "/groq/openai/v1/batches", "doubleword": "/doubleword/v1/batches",
     "anthropic": "/anthropic/v1/messages/batches", "gemini": "/gemini/v1/batches", "mistral": "/mistral/v1/batch/jobs",
-    "together": "/together/v1/batches",
+    "together": "/together/v1/batches", "openrouter": "/openrouter/api/v1/batches", "xai": "/xai/v1/batches",
 }  # fmt: skip
 SAID = {
     "anthropic": lambda body: body["error"]["type"] == "authentication_error",
     "gemini": lambda body: body["error"]["status"] == "UNAUTHENTICATED",
     "mistral": lambda body: body["detail"] == "Unauthorized",
+    "openrouter": lambda body: body["error"]["code"] == 401,
+    "xai": lambda body: body["code"] == "invalid_api_key",
 }
 HEAD = {"Authorization": "Bearer k", "x-goog-api-key": "k", "anthropic-version": "2023-06-01"}
 BODIES = (b"", b"{", b"[]", b"null", b"\xff", b'{"requests": [', b'{"requests": [{},]}', b'{"requests": {}}')

@@ -83,7 +83,7 @@ class AnthropicApi(ProviderApi):
             raise Rejection(400, f"the body is not a JSON object with an array of requests: {error}") from error
         input_id = new_id(self.file_id)
         self.store.save_bytes(self.provider, input_id, self._lines(requests))
-        return self.view(call, self.created(input_id=input_id, endpoint="/v1/messages", echo={}))
+        return self.view(call, self.create_batch(input_id=input_id, endpoint="/v1/messages", echo={}))
 
     def _lines(self, requests: Sequence[msgspec.Raw]) -> Iterator[bytes]:
         """One line of stored input per request. Raises Rejection for what the create call refuses."""

@@ -156,7 +156,7 @@ class ProviderApi(SandboxDialect):
 
     # ---- batches
 
-    def created(
+    def create_batch(
         self, *, input_id: str, echo: Mapping[str, object], model: str = "", endpoint: str = CHAT
     ) -> SandboxBatch:
         """Make a new batch of the input, and return it as it is shown."""

@@ -144,7 +144,9 @@ class GeminiApi(ProviderApi):
         if problem is not None:
             raise Rejection(400, f"Line {problem.line} of {name}: {problem.message}")
         echo = {"displayName": str(wanted.get("displayName") or "")}
-        return self.view(call, self.created(input_id=name, endpoint="generateContent", model=batch.model, echo=echo))
+        return self.view(
+            call, self.create_batch(input_id=name, endpoint="generateContent", model=batch.model, echo=echo)
+        )
 
     def batch(self, call: SandboxCall) -> SandboxBatch:
         return super().batch(replace(call, params={"id": self.batch_id + call.params["id"]}))

@@ -75,7 +75,7 @@ class MistralApi(ProviderApi):
         files, model = required(body, "input_files", list), required(body, "model", str)
         echo = {"input_files": files, "metadata": section(body, "metadata") or None}
         input_id = self.input_file(files[0] if len(files) == 1 else files).id
-        return self.view(call, self.created(input_id=input_id, model=model, echo=echo))
+        return self.view(call, self.create_batch(input_id=input_id, model=model, echo=echo))
 
     def list(self, call: SandboxCall) -> object:
         size, batches = call.number("page_size", 100, 1, 1000), self.engine.everything(self)

@@ -20,7 +20,7 @@ from layton_batch.sandbox.wire.reading import (
     section,
     strict_schema,
 )
-from layton_batch.sandbox.wire.reply_bodies import completion, refusable, response, usage_view
+from layton_batch.sandbox.wire.reply_bodies import completion, message_with_refusal, response, usage_view
 
 _RESPONSES = "/v1/responses"
 _LEAST_CACHED, _CACHE_STEP = 1024, 128
@@ -87,7 +87,7 @@ class OpenAIApi(ProviderApi):
 
     def create(self, call: SandboxCall) -> object:
         body = call.json()
-        batch = self.created(
+        batch = self.create_batch(
             input_id=self.input_file(required(body, "input_file_id", str), 400).id,
             endpoint=one_of(body.get("endpoint"), "endpoint", self.urls),
             echo={
@@ -129,7 +129,7 @@ class OpenAIApi(ProviderApi):
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         if row["url"] == _RESPONSES:
             return _line(question.custom_id, 200, response(question, reply))
-        message = refusable(reply) if self.states_refusals else {"content": reply.text}
+        message = message_with_refusal(reply) if self.states_refusals else {"content": reply.text}
         return _line(question.custom_id, 200, completion(question, reply, message))
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:

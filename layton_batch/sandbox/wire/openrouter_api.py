@@ -14,7 +14,7 @@ from layton_batch.sandbox.engine.store import SandboxBatch, new_id
 from layton_batch.sandbox.wire.api import CHAT, DAY, ProviderApi, SandboxCall
 from layton_batch.sandbox.wire.openai_api import chat_question
 from layton_batch.sandbox.wire.reading import Body, of_kind, one_of, required
-from layton_batch.sandbox.wire.reply_bodies import completion, refusable, thinking_text
+from layton_batch.sandbox.wire.reply_bodies import completion, message_with_refusal, thinking_text
 
 _BATCH_ENTRY = ":batch"
 """Ending of the catalogue's second entry of a model, the one with the price of batches."""
@@ -56,7 +56,7 @@ class OpenRouterApi(ProviderApi):
             raise Rejection(400, f"requests must hold 1 to {self.rows} requests, not {len(requests)}.")
         input_id = new_id(self.file_id)
         self.store.save_bytes(self.provider, input_id, _lines(requests, model))
-        batch = self.created(input_id=input_id, model=model.removesuffix(_BATCH_ENTRY), echo={"model": model})
+        batch = self.create_batch(input_id=input_id, model=model.removesuffix(_BATCH_ENTRY), echo={"model": model})
         return self.view(call, batch)
 
     def admit(self, row: Row, batch: SandboxBatch, keys: set[str]) -> str:
@@ -76,7 +76,7 @@ class OpenRouterApi(ProviderApi):
         return chat_question(self.provider, required(row, "body", dict), self.key(row), batch.model)
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
-        message = {**refusable(reply), "reasoning": thinking_text(reply) if reply.reasoning_tokens else None}
+        message = {**message_with_refusal(reply), "reasoning": thinking_text(reply) if reply.reasoning_tokens else None}
         response = {"status_code": 200, "request_id": new_id("request_"), "body": completion(question, reply, message)}
         return {"id": new_id("batch_req_"), "custom_id": question.custom_id, "response": response, "error": None}
 

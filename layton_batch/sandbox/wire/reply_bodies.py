@@ -39,7 +39,7 @@ def usage_view(usage: SandboxUsage, read: str = "input_tokens", written: str = "
     }
 
 
-def refusable(reply: ModelReply) -> dict[str, object]:
+def message_with_refusal(reply: ModelReply) -> dict[str, object]:
     """A message where refusals have a field of their own."""
     refused = reply.finish == "refusal"
     return {"content": None if refused else reply.text, "refusal": reply.text if refused else None}

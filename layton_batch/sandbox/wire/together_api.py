@@ -79,7 +79,7 @@ class TogetherApi(ProviderApi):
         """A file id that does not exist is accepted; the job fails later."""
         body = call.json()
         one_of(body.get("endpoint"), "endpoint", (CHAT,))
-        batch = self.created(input_id=required(body, "input_file_id", str), echo={})
+        batch = self.create_batch(input_id=required(body, "input_file_id", str), echo={})
         return JsonReply({"job": self.view(call, batch), "warning": None}, 201)
 
     def list(self, call: SandboxCall) -> object:

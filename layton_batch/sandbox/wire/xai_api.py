@@ -14,7 +14,7 @@ from layton_batch.sandbox.engine.store import SandboxBatch
 from layton_batch.sandbox.wire.api import CHAT, DAY, SandboxCall, rfc3339
 from layton_batch.sandbox.wire.openai_api import OpenAIApi
 from layton_batch.sandbox.wire.reading import required
-from layton_batch.sandbox.wire.reply_bodies import completion, refusable
+from layton_batch.sandbox.wire.reply_bodies import completion, message_with_refusal
 
 _PAGE = 1000
 
@@ -43,7 +43,7 @@ class XaiApi(OpenAIApi):
     def create(self, call: SandboxCall) -> object:
         body = call.json()
         input_id = self.input_file(required(body, "input_file_id", str)).id
-        return self.view(call, self.created(input_id=input_id, echo={"name": required(body, "name", str)}))
+        return self.view(call, self.create_batch(input_id=input_id, echo={"name": required(body, "name", str)}))
 
     def listing(self, views: Sequence[Mapping[str, object]], cursor: str | None) -> object:
         return {"batches": views, "pagination_token": cursor}
@@ -59,7 +59,7 @@ class XaiApi(OpenAIApi):
         return {"results": [orjson.Fragment(row) for row in rows[:limit]], "pagination_token": more}
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
-        chat = completion(question, reply, refusable(reply))
+        chat = completion(question, reply, message_with_refusal(reply))
         visible = {"completion_tokens": reply.output_tokens - reply.reasoning_tokens}
         usage = {**dict(chat["usage"]), **visible}  # type: ignore[call-overload]
         return _line(question.custom_id, {"response": {"chat_get_completion": {**chat, "usage": usage}}})
