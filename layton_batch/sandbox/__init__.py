@@ -1,4 +1,4 @@
-"""The providers' side of the wire, on loopback: one server that plays eight batch APIs, keeps a bill, and can
+"""The providers' side of the wire, on loopback: one server that plays nine batch APIs, keeps a bill, and can
 misbehave.
 
 Stands alone: it imports nothing else of this package, so that a mistake in how we read a provider is not repeated here.
@@ -10,7 +10,8 @@ after it.
 from layton_batch.sandbox.answerers.questions import Answerer, ModelReply, Question
 from layton_batch.sandbox.engine.configuration import SandboxConfig, SandboxLimits
 from layton_batch.sandbox.engine.faults import Fault, load_faults
-from layton_batch.sandbox.engine.ledger import BilledRow, Ledger, LedgerLine
+from layton_batch.sandbox.engine.ledger import Ledger
+from layton_batch.sandbox.engine.store import BilledRow
 from layton_batch.sandbox.server import Sandbox, serve_forever
 
 __all__ = [
@@ -18,7 +19,6 @@ __all__ = [
     "BilledRow",
     "Fault",
     "Ledger",
-    "LedgerLine",
     "ModelReply",
     "Question",
     "Sandbox",

@@ -1,4 +1,4 @@
-"""The sandbox as one loopback server, with its own pages for health, bills, batches and call counts under /sandbox."""
+"""The sandbox as one loopback server, with its own pages for the bill and the batches under /sandbox."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import socket
 import sys
 import tempfile
 import threading
-from decimal import Decimal
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -24,13 +26,13 @@ from layton_batch.sandbox import environment_file
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from layton_batch.sandbox.engine.configuration import SandboxConfig
 from layton_batch.sandbox.engine.execution import Executor
-from layton_batch.sandbox.engine.faults import PROVIDERS, FaultBook
-from layton_batch.sandbox.engine.ledger import Ledger, SandboxPrices, summarise
+from layton_batch.sandbox.engine.faults import FaultBook
+from layton_batch.sandbox.engine.ledger import Ledger, summarise
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import Store
 from layton_batch.sandbox.wire.anthropic_api import AnthropicApi
 from layton_batch.sandbox.wire.api import JsonReply
-from layton_batch.sandbox.wire.gateway import Gateway, LoopbackOnly, OpenProtocol
+from layton_batch.sandbox.wire.gateway import Gateway, OpenProtocol
 from layton_batch.sandbox.wire.gemini_api import GeminiApi
 from layton_batch.sandbox.wire.mistral_api import MistralApi
 from layton_batch.sandbox.wire.openai_api import DoublewordApi, GroqApi, OpenAIApi
@@ -38,17 +40,6 @@ from layton_batch.sandbox.wire.openrouter_api import OpenRouterApi
 from layton_batch.sandbox.wire.together_api import TogetherApi
 from layton_batch.sandbox.wire.xai_api import XaiApi
 
-_BASE_URLS = {
-    "OPENAI_BASE_URL": "/openai/v1",
-    "ANTHROPIC_BASE_URL": "/anthropic",
-    "GOOGLE_GEMINI_BASE_URL": "/gemini",
-    "MISTRAL_BASE_URL": "/mistral",
-    "TOGETHER_BASE_URL": "/together",
-    "GROQ_BASE_URL": "/groq",
-    "DOUBLEWORD_BASE_URL": "/doubleword/v1",
-    "OPENROUTER_BASE_URL": "/openrouter/api/v1",
-    "XAI_BASE_URL": "/xai/v1",
-}
 APIS = (
     OpenAIApi,
     GroqApi,
@@ -60,7 +51,7 @@ APIS = (
     OpenRouterApi,
     XaiApi,
 )
-_START_SECONDS = 20.0
+_END_SECONDS = 20.0
 
 
 class Sandbox:
@@ -68,60 +59,53 @@ class Sandbox:
 
     def __init__(self, config: SandboxConfig | None = None) -> None:
         self.config = config or SandboxConfig()
-        self._scratch = None
-        folder = self.config.state_dir
-        if folder is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="layton-batch-sandbox-")
-            folder = Path(self._scratch.name)
-        # asyncio turns Nagle's delay (40 ms a reply) off only on sockets that name the protocol.
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind(("127.0.0.1", self.config.port))
-            self._socket.listen(128)
-            self._store = Store(folder)
-        except BaseException:
-            self._socket.close()
-            if self._scratch is not None:
-                self._scratch.cleanup()
-            raise
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        faults = FaultBook(self.config.faults, self.config.clock)
-        executor = Executor(
-            self.config.answerer or SimulateAnswerer(), SandboxPrices.bundled(), faults, self.config.seed
-        )
-        self._engine = SandboxEngine(self._store, executor, faults, self.config)
-        self._gateway = Gateway(faults, self._store.incoming, self._engine.now)
         self._last_ledger: Ledger | None = None
-        self._server = uvicorn.Server(self._uvicorn_config())
-        self._thread = threading.Thread(target=self._serve, name="layton-batch-sandbox", daemon=True)
-        self._thread.start()
-        self._wait()
+        with ExitStack() as opened:
+            folder = self.config.state_dir
+            if folder is None:
+                folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="layton-batch-sandbox-")))
+            # asyncio turns Nagle's delay (40 ms a reply) off only on sockets that name the protocol.
+            listener = opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", self.config.port))
+            listener.listen(128)
+            self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            self._store = Store(folder)
+            opened.callback(self._store.close)
+            faults = FaultBook(self.config.faults, self.config.clock)
+            executor = Executor(self._store, self.config.answerer or SimulateAnswerer(), faults)
+            self._engine = SandboxEngine(self._store, executor, faults, self.config)
+            self._gateway = Gateway(faults, self._engine.now)
+            self._apis = [api(self._engine) for api in APIS]
+            self._server = uvicorn.Server(self._uvicorn_config())
+            thread = threading.Thread(target=self._server.run, args=([listener],), name="sandbox", daemon=True)
+            thread.start()  # calls may come at once: they wait at the socket
+            opened.callback(self._end, thread)
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Sandbox:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:
         """Stop serving; what is in `state_dir` stays for the next sandbox. Can be called twice."""
-        if not self._thread.is_alive() and self._socket.fileno() < 0:
-            return
+        self._opened.close()
+
+    def _end(self, thread: threading.Thread) -> None:
         self._server.should_exit = True
-        self._thread.join(_START_SECONDS)
-        self._socket.close()
+        thread.join(_END_SECONDS)
         self._last_ledger = self.ledger()
-        self._store.close()
-        if self._scratch is not None:
-            self._scratch.cleanup()
 
     def environment(self) -> dict[str, str]:
         """The SDKs' own variables: every provider's address here and a key that is none."""
-        variables = {f"{provider.upper()}_API_KEY": f"{environment_file.KEY}{provider}" for provider in PROVIDERS}
-        return variables | {name: self.url + path for name, path in _BASE_URLS.items()}
+        variables = {}
+        for api in APIS:
+            name = api.provider.upper()
+            variables[f"{name}_API_KEY"] = f"{environment_file.KEY}{api.provider}"
+            variables[f"{api.address_name or name}_BASE_URL"] = self.url + api.prefix
+        return variables
 
     def ledger(self) -> Ledger:
         """Everything billed so far; after `stop()`, everything that was."""
@@ -131,22 +115,9 @@ class Sandbox:
         """HTTP calls by provider and kind (upload, create, poll, results, list, cancel, ...), failed ones included."""
         return self._gateway.counts()
 
-    def _serve(self) -> None:
-        self._server.run(sockets=[self._socket])
-
-    def _wait(self) -> None:
-        pause = threading.Event()
-        waited = 0.0
-        while not self._server.started and self._thread.is_alive() and waited < _START_SECONDS:
-            pause.wait(0.005)
-            waited += 0.005
-        if not self._server.started:
-            self.stop()
-            raise RuntimeError("the sandbox did not start serving")
-
     def _uvicorn_config(self) -> uvicorn.Config:
         return uvicorn.Config(
-            LoopbackOnly(self._application()),
+            self._application(),
             http=OpenProtocol,
             loop="asyncio",
             ws="none",
@@ -160,40 +131,20 @@ class Sandbox:
         )
 
     def _application(self) -> Starlette:
-        engine = self._engine
-        apis = [api(engine) for api in APIS]
-        pages = [
-            Route("/sandbox/health", self._health),
-            Route("/sandbox/ledger", self._ledger_page),
-            Route("/sandbox/batches", self._batches_page),
-            Route("/sandbox/requests", self._requests_page),
-        ]
-        return Starlette(routes=[*pages, *map(self._gateway.mount, apis)])
-
-    def _health(self, _request: Request) -> Response:
-        return JsonReply({"status": "ok", "providers": list(PROVIDERS)})
-
-    def _requests_page(self, _request: Request) -> Response:
-        return JsonReply(self.request_counts())
+        pages = [Route("/sandbox/ledger", self._ledger_page), Route("/sandbox/batches", self._batches_page)]
+        # A page in a browser can have its own name resolve to 127.0.0.1 (DNS rebinding) and would then read all that is
+        # here; the browser's Host header still gives that name.
+        loopback_only = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+        return Starlette(routes=[*pages, *map(self._gateway.mount, self._apis)], middleware=[loopback_only])
 
     def _batches_page(self, _request: Request) -> Response:
-        batches = [batch for provider in PROVIDERS for batch in self._engine.everything(provider)]
-        return JsonReply([{**dataclasses.asdict(batch), "phase": self._engine.phase(batch)} for batch in batches])
+        return JsonReply([batch for api in self._apis for batch in self._engine.everything(api)])
 
     def _ledger_page(self, request: Request) -> Response:
-        document = _plain(dataclasses.asdict(self.ledger()))
-        if isinstance(document, dict) and request.query_params.get("rows") != "1":
-            del document["rows"]
-        return JsonReply(document)
-
-
-def _plain(value: object) -> object:
-    """Decimals as plain strings, exact."""
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return format(value, "f") if isinstance(value, Decimal) else value
+        ledger = self.ledger()
+        names = [field.name for field in dataclasses.fields(ledger)]
+        is_whole = request.query_params.get("rows") == "1"
+        return JsonReply({name: getattr(ledger, name) for name in names if is_whole or name != "rows"})
 
 
 def serve_forever(config: SandboxConfig, env_file: Path | None = None) -> None:

@@ -15,7 +15,7 @@ from layton_batch.providers import BUILT_IN
 from layton_batch.tasks import BUILT_IN as TASKS
 
 ROOT = Path(__file__).parents[2]
-LITTLE = "as both has is may no not now only other over own then up yes".split()  # noqa: SIM905
+LITTLE = "as both has is may no not now other over own then up yes".split()  # noqa: SIM905
 """Words between nouns."""
 TERMS = """
     access account action address agreed agreement ai ambiguous annotation another app arguments axis benchmark best
@@ -39,7 +39,7 @@ FIELD_TERMS = {
         components difference draws estimate evidence fit kappa paper parameters strata
     """.split(),  # noqa: SIM905
     "sandbox": """
-        api bad config endpoint executor fault gateway index participant prefix
+        api config endpoint executor fault gateway index participant prefix
         profile protocol rejection replay simulate span truth unfit wrong
     """.split(),  # noqa: SIM905
     "tasks": """

@@ -89,7 +89,7 @@ def test_profiles_are_well_apart_hints_never_spoil_an_answer_and_replies_go_wron
     answerer, profiles = SimulateAnswerer(ITEMS), bundled_profiles()
     said = {
         profile.model: [answerer.participate(profile.model, item, 0, profile.reasoning) for item in ITEMS]
-        for profile in profiles.participants.values()
+        for profile in profiles.participants
     }
     shares = [sum(one.span.truth is not Truth.WRONG for one in each) / len(each) for each in said.values()]
     assert max(shares) - min(shares) > 0.4

@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import (
-    AmbiguousCallError,
-    TransientProviderError,
-    UnknownStatusError,
-)
+from layton_batch.errors import TransientProviderError, UnknownStatusError
 from layton_batch.sandbox import Fault, load_faults
 from tests.support.sandbox_clients import bench, client, each_family, key_of, row
 
@@ -25,23 +21,6 @@ def ids(data: bytes) -> list[str]:
 
 
 # ---- HTTP calls ------------------------------------------------------------------------------------------------------
-
-
-@each_family
-def test_a_create_dropped_before_it_ran_made_nothing_and_one_whose_reply_is_lost_made_the_batch(
-    provider: str, tmp_path: Path
-) -> None:
-    faults = (
-        Fault(on="create", action="drop", provider=provider, times=1),
-        Fault(on="create", action="drop_after", provider=provider, after=1, times=1),
-    )
-    with bench(*faults) as b, client(provider, b, tmp_path) as sent:
-        for number in range(2):
-            with pytest.raises(AmbiguousCallError):
-                sent.submit([row(provider, "a")], str(number))
-            assert len(b.listed()) == number
-        assert b.sandbox.request_counts()[provider]["create"] == 2
-        assert sent.submit([row(provider, "a")], "again") in b.listed()
 
 
 @each_family
@@ -178,12 +157,10 @@ def test_fault_files_are_toml_or_json(tmp_path: Path) -> None:
     ('[{"on": "row", "action": "error", "sometimes": 1}]', "sometimes"),
     ('[{"on": "row", "action": "error", "match": "("}]', "regular expression"),
     ('[{"on": "row", "action": "error", "provider": "acme"}]', "acme"),
-    ('[{"on": "batch", "action": "unknown_status"}]', "name"),
-    ('[{"on": "batch", "action": "expire", "share": 2}]', "share"),
     ('[{"on": "row"}]', "faults[0].action"),
     ('[{"on": "row", "action": "error"}, {"on": "rwo", "action": "error"}]', "faults[1]"),
-    ('[{"on": "row", "action": "error", "times": "two"}]', "faults[0].times"),
-    ('{"fault": []}', "'fault'"), ("{}", "faults"), ("{", "faults.json"), ("3", "faults.json"),
+    ('[{"on": "batch", "action": "expire", "share": 2}]', "faults[0].share"),
+    ('{"fault": []}', "'fault'"), ("{", "faults.json"), ("3", "faults.json"),
 ])  # fmt: skip
 def test_a_bad_fault_file_is_a_value_error_that_says_where(text: str, word: str, tmp_path: Path) -> None:
     path = tmp_path / "faults.json"

@@ -29,14 +29,11 @@ def without(line: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 BAD_FILES: list[tuple[str, int | None, Callable[[dict[str, Any]], Rows]]] = [
     ("invalid_json_line", 2, lambda good: [good, b'{"custom_id": "x", ']),
-    ("invalid_json_line", 2, lambda good: [good, b"[1, 2]"]),
     ("invalid_json_line", 1, lambda good: [b'\xff\xfe{"a": 1}']),
     ("duplicate_custom_id", 2, lambda good: [good, good]),
     ("missing_required_parameter", 1, lambda good: [without(good, "custom_id")]),
-    ("missing_required_parameter", 1, lambda good: [without(good, "method")]),
     ("missing_required_parameter", 1, lambda good: [{**good, "body": {"messages": []}}]),
     ("invalid_url", 1, lambda good: [{**good, "url": "/v1/responses"}]),
-    ("streaming_unsupported", 1, lambda good: [{**good, "body": {**good["body"], "stream": True}}]),
     ("empty_file", None, lambda good: []),
 ]
 
@@ -62,13 +59,8 @@ TWO = ("a", "b")
       for limits in (SandboxLimits(rows=1), SandboxLimits(file_bytes=100))),
     ("doubleword", [row("doubleword", "a"), row("doubleword", "b", user="x" * 1_000)],
      SandboxLimits(line_bytes=1_000), "line 2: invalid_request"),
-    ("doubleword", [row("doubleword", "k" * 65)], None, "64"),
     ("together", [b"{"], None, "JSON"),
     ("together", [{"custom_id": "a", "body": {"messages": []}}], None, "model"),
-    ("together", [{"body": {"model": "m"}}], None, "custom_id"),
-    ("together", [row("together", "a")], SandboxLimits(line_bytes=50), "bytes"),
-    ("together", [row("together", key) for key in TWO], SandboxLimits(rows=1), "more than the 1"),
-    ("together", [row("together", "a")], SandboxLimits(file_bytes=50), "limit is 50"),
 ])  # fmt: skip
 def test_what_is_too_much_or_not_alike_fails_the_batch(
     provider: str, rows: Rows, limits: SandboxLimits | None, word: str, tmp_path: Path
@@ -100,13 +92,13 @@ ONE = SandboxLimits(rows=1)
 
 @pytest.mark.parametrize(("provider", "rows", "limits", "status"), [
     *(("anthropic", rows, None, 400) for rows in (
-        [row("anthropic", "with.dot")], [row("anthropic", "k" * 65)], [row("anthropic", "")],
-        [row("anthropic", "a"), row("anthropic", "a")], [{"custom_id": "a"}], [])),
+        [row("anthropic", "with.dot")], [row("anthropic", "k" * 65)], [row("anthropic", "a")] * 2,
+        [{"custom_id": "a"}], [])),
     *(("anthropic", [row("anthropic", key) for key in TWO], limits, 413)
       for limits in (ONE, SandboxLimits(file_bytes=100))),
     *(("gemini", [row("gemini", "good"), line], None, 400) for line in gemini_bad()),
     *(("mistral", [row("mistral", "good"), line], None, 422) for line in (
-        {"body": {"messages": [{"role": "judge", "content": "x"}]}}, b'{"custom_id": "a", ', {"custom_id": "a"})),
+        {"body": {"messages": [{"role": "judge", "content": "x"}]}}, b'{"custom_id": "a", ')),
 ])  # fmt: skip
 def test_who_reads_the_rows_at_once_refuses_the_call(
     provider: str, rows: Rows, limits: SandboxLimits | None, status: int, tmp_path: Path
@@ -144,10 +136,8 @@ BAD_BODIES: list[tuple[dict[str, Any], str]] = [
     (strict(deep(lambda inner: inner.update(required=[]))), "required"),
     (strict(GRADE, name=""), "name"),
     ({"max_completion_tokens": 0}, "max_completion_tokens"),
-    ({"messages": [{"role": "judge", "content": "x"}]}, "role"),
     ({"messages": []}, "messages"),
-    *((picture(url), "image") for url in (
-        "https://example.org/a.jpg", "data:image/jpeg;base64,%%%", "data:image/jpeg;base64,bm9pbWFnZQ==")),
+    *((picture(url), "image") for url in ("https://example.org/a.jpg", "data:image/jpeg;base64,bm9pbWFnZQ==")),
 ]  # fmt: skip
 
 
@@ -162,7 +152,7 @@ def test_a_bad_body_is_one_row_of_the_error_file(provider: str, tmp_path: Path) 
         output, errors = sent.files(batch)
         assert b.sandbox.ledger().rows_billed == 1
         assert sent.look(none).failed == 1
-        assert sent.look(none).results_ref is None or provider == "doubleword"  # no file of answers
+        assert sent.look(none).results_ref is None  # no file of answers
     assert (found.outcome, found.succeeded, found.failed) == ("completed", 1, len(BAD_BODIES))
     assert [json.loads(line)["custom_id"] for line in output.splitlines()] == ["good"]
     lines = sorted(map(json.loads, errors.splitlines()), key=lambda line: line["custom_id"])
@@ -176,12 +166,14 @@ def test_a_bad_body_is_one_row_of_the_error_file(provider: str, tmp_path: Path) 
 PATHS = {
     "openai": "/openai/v1/batches", "groq": "/groq/openai/v1/batches", "doubleword": "/doubleword/v1/batches",
     "anthropic": "/anthropic/v1/messages/batches", "gemini": "/gemini/v1/batches", "mistral": "/mistral/v1/batch/jobs",
-    "together": "/together/v1/batches",
+    "together": "/together/v1/batches", "openrouter": "/openrouter/api/v1/batches", "xai": "/xai/v1/batches",
 }  # fmt: skip
 SAID = {
     "anthropic": lambda body: body["error"]["type"] == "authentication_error",
     "gemini": lambda body: body["error"]["status"] == "UNAUTHENTICATED",
     "mistral": lambda body: body["detail"] == "Unauthorized",
+    "openrouter": lambda body: body["error"]["code"] == 401,
+    "xai": lambda body: body["code"] == "invalid_api_key",
 }
 HEAD = {"Authorization": "Bearer k", "x-goog-api-key": "k", "anthropic-version": "2023-06-01"}
 BODIES = (b"", b"{", b"[]", b"null", b"\xff", b'{"requests": [', b'{"requests": [{},]}', b'{"requests": {}}')
@@ -199,14 +191,13 @@ def test_calls_that_cannot_be_served_are_refused_in_the_providers_form_whatever_
             for body in BODIES:
                 assert 400 <= http.post(created, content=body, headers=HEAD).status_code < 500, (path, body)
         multipart = {**HEAD, "Content-Type": "multipart/form-data; boundary=x"}
-        for path in ("/openai/v1/files", "/mistral/v1/files", "/together/v1/files/upload", "/together/v1/files"):
+        for path in ("/openai/v1/files", "/mistral/v1/files", "/together/v1/files"):
             assert 400 <= http.post(path, content=b"garbage", headers=multipart).status_code < 500, path
         create = {"input_file_id": "file-nothing", "endpoint": "/v1/chat/completions", "completion_window": "24h"}
         file = http.post(
             "/openai/v1/files", headers=HEAD, data={"purpose": "batch"}, files={"file": ("a.jsonl", b"{}")}
         )
-        for change in ({}, {"completion_window": "1h"}, {"endpoint": "/v1/nothing"}, {"metadata": {"k": "v" * 513}},
-                       {"metadata": {str(number): "v" for number in range(17)}}):  # fmt: skip
+        for change in ({}, {"completion_window": "1h"}, {"endpoint": "/v1/nothing"}):
             asked = {**create, "input_file_id": file.json()["id"], **change} if change else create
             assert http.post("/openai/v1/batches", json=asked, headers=HEAD).status_code == 400, change
         assert b.listed() == []

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from layton_batch.sandbox.answerers.questions import ANSWER, JUSTIFICATION
 
 _BEGIN = 12
-"""Characters of a question by which the others are ruled out."""
-_DECODER = json.JSONDecoder()
+"""Most characters of a question by which the others are ruled out."""
 _MOST_OBJECTS = 20
 
 
@@ -47,20 +46,19 @@ class KnownItems:
 
     def __init__(self, items: Iterable[KnownItem]) -> None:
         self.items = tuple(items)
+        with_question = [item for item in self.items if item.question]
+        self._length = min([_BEGIN, *(len(item.question) for item in with_question)])
         self._by_begin: dict[str, list[KnownItem]] = {}
-        for item in self.items:
-            if item.question:
-                self._by_begin.setdefault(item.question[:_BEGIN], []).append(item)
-        self._lengths = sorted({len(begin) for begin in self._by_begin})
+        for item in with_question:
+            self._by_begin.setdefault(item.question[: self._length], []).append(item)
 
     def find(self, text: str, images: Sequence[bytes] = ()) -> KnownItem | None:
         """The item with the longest question in the text; of several, the one with the picture that is shown, and then
         the one of which the text shows most."""
-        here = [
+        matching = [
             item
-            for length in self._lengths
-            for place in range(len(text) - length + 1)
-            for item in self._by_begin.get(text[place : place + length], ())
+            for place in range(len(text) - self._length + 1)
+            for item in self._by_begin.get(text[place : place + self._length], ())
             if text.startswith(item.question, place)
         ]
         shown = {hashlib.sha256(image).hexdigest() for image in images}
@@ -69,7 +67,7 @@ class KnownItems:
             parts_in_text = sum(bool(part) and part in text for part in (*item.hints, item.right, item.reasons))
             return len(item.question), item.image in shown, parts_in_text
 
-        return max(here, key=fit, default=None)
+        return max(matching, key=fit, default=None)
 
 
 def submission(text: str) -> tuple[str, str] | None:
@@ -78,11 +76,10 @@ def submission(text: str) -> tuple[str, str] | None:
     starts = [match.start() for match in re.finditer(r'\{\s*"', text)][-_MOST_OBJECTS:]
     for start in reversed(starts):
         try:
-            value, _ = _DECODER.raw_decode(text, start)
+            value, _ = json.JSONDecoder().raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        if isinstance(value, dict):
-            answer, justification = value.get(ANSWER), value.get(JUSTIFICATION, "")
-            if isinstance(answer, str) and isinstance(justification, str):
-                return answer, justification
+        answer, justification = value.get(ANSWER), value.get(JUSTIFICATION, "")
+        if isinstance(answer, str) and isinstance(justification, str):
+            return answer, justification
     return None

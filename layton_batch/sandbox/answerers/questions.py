@@ -6,9 +6,8 @@ dialect writes the reply in the provider's own form. Answerers therefore never s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -46,6 +45,20 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class SandboxUsage:
+    """Tokens in the sense of `ModelReply`."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: SandboxUsage) -> SandboxUsage:
+        return SandboxUsage(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
 class ModelReply:
     """Reply of a model. `finish` is "stop", "length" or "refusal".
 
@@ -61,6 +74,10 @@ class ModelReply:
     reasoning_tokens: int = 0
     cache_write_tokens: int = 0
 
+    @property
+    def usage(self) -> SandboxUsage:
+        return SandboxUsage(*astuple(self)[2:])
+
 
 class Answerer(Protocol):
     """Must be deterministic in the question. Calls are serialised, so it need not be thread-safe."""
@@ -70,8 +87,6 @@ class Answerer(Protocol):
 
 ANSWER, JUSTIFICATION = "answer", "justification"
 ANSWER_VERDICT, JUSTIFICATION_VERDICT = "is_answer_correct", "is_justification_correct"
-REASONS = frozenset({"reasoning", "reason"})
-"""Names under which a judge says why."""
 JUDGEMENT = "Judgement: "
 """Word that a prompt has a judge write before a 0 or a 1, where it wants no JSON."""
 
@@ -84,16 +99,15 @@ class Kind(StrEnum):
 
 def kind_of(question: Question) -> Kind:
     """Classify a question by its schema's properties, or without a schema by the names in its instructions."""
-    names = properties(question.schema)
-    if not names and question.schema is None:
-        instructions = f"{question.system}\n{question.text}"
-        if JUDGEMENT in instructions:
-            return Kind.JUDGE
-        names = [
-            name for name in (ANSWER_VERDICT, JUSTIFICATION_VERDICT, ANSWER, JUSTIFICATION) if name in instructions
-        ]
-        if not ({ANSWER, JUSTIFICATION} <= set(names) and "JSON" in instructions):
-            return Kind.OTHER
+    instructions = f"{question.system}\n{question.text}"
+    if question.schema is not None:
+        names = properties(question.schema)
+    elif JUDGEMENT in instructions:
+        return Kind.JUDGE
+    elif ANSWER in instructions and JUSTIFICATION in instructions and "JSON" in instructions:
+        names = [name for name in (ANSWER_VERDICT, JUSTIFICATION_VERDICT, ANSWER) if name in instructions]
+    else:
+        return Kind.OTHER
     if ANSWER_VERDICT in names or JUSTIFICATION_VERDICT in names:
         return Kind.JUDGE
     return Kind.PARTICIPANT if ANSWER in names else Kind.OTHER
@@ -105,7 +119,6 @@ def properties(schema: Mapping[str, object] | None) -> list[str]:
     return [str(name) for name in named] if isinstance(named, Mapping) else []
 
 
-def as_json(question: Question, values: Mapping[str, object]) -> str:
-    """The values as a JSON object in the order of the question's schema, only those it knows."""
-    names = [name for name in properties(question.schema) if name in values] or list(values)
-    return json.dumps({name: values[name] for name in names}, ensure_ascii=False)
+def in_schema_order(question: Question, values: Mapping[str, object]) -> Mapping[str, object]:
+    """The values in the order of the question's schema, only those that it names; all where it names none."""
+    return {name: values[name] for name in properties(question.schema) if name in values} or values

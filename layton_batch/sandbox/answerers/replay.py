@@ -8,17 +8,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from layton_batch.sandbox.answerers import questions as kinds
+from layton_batch.sandbox.answerers import questions
 from layton_batch.sandbox.answerers.known_items import KnownItem, KnownItems, submission
 from layton_batch.sandbox.answerers.questions import Kind, ModelReply, Question, kind_of
-from layton_batch.sandbox.answerers.reply_forms import counted
+from layton_batch.sandbox.answerers.reply_forms import reply_of
 
 _SEPARATORS = re.compile(r"[^0-9a-z.]+")
-_DATE = re.compile(r"^(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|\d{2}-\d{4}|\d{2}-\d{2})(?:-|$)")
 _UNSAID = frozenset({"preview", "latest"})
 _CONTROL = re.compile(r"\\(.)")
 _NUMBERS = {letter: f"\\u{ord(character):04x}" for letter, character in zip("bfnrt", "\b\f\n\r\t", strict=True)}
@@ -49,12 +49,8 @@ class ReplayAnswerer:
     def __init__(self, items: Iterable[KnownItem], recordings: Iterable[Recording]) -> None:
         self._items = KnownItems(items)
         self._by_item: dict[str, list[Recording]] = {}
-        self._judges: dict[str, None] = {}
         for recording in recordings:
             self._by_item.setdefault(recording.item, []).append(recording)
-            self._judges.update(dict.fromkeys(recording.verdicts))
-        every = [recording for rows in self._by_item.values() for recording in rows]
-        self._names = list(dict.fromkeys((recording.provider, recording.model) for recording in every))
 
     def answer(self, question: Question) -> ModelReply:
         kind = kind_of(question)
@@ -65,49 +61,48 @@ class ReplayAnswerer:
         recordings = self._by_item.get(item.id, [])
         if kind is Kind.JUDGE:
             return self._verdict(question, item, recordings)
-        name = self._participant(question)
-        rows = [recording for recording in recordings if recording.model == name]
-        rows = [recording for recording in rows if recording.provider == question.provider] or rows
-        if not rows:
-            raise UnknownRequestError(f"item {item.id} has no recorded answer of {name}")
-        shown = sum(hint in question.text for hint in item.hints)
-        row = min(rows, key=lambda recording: abs(recording.hints - shown))
-        values = {kinds.JUSTIFICATION: row.justification, kinds.ANSWER: row.answer}
-        # Control characters by number: a recorded tab before ``ext`` is no command of LaTeX.
-        text = _CONTROL.sub(lambda escape: _NUMBERS.get(escape[1], escape[0]), kinds.as_json(question, values))
-        return counted(question, text)
-
-    def _participant(self, question: Question) -> str:
-        """The recorded model; one of the request's provider before one of another."""
-        own = [model for provider, model in self._names if provider == question.provider]
-        every = list(dict.fromkeys(model for _, model in self._names))
-        for names in (own, every):
-            name = resolve(question.model, question.reasoning, names)
+        own = [recording for recording in recordings if recording.provider == question.provider]
+        for rows in (own, recordings):
+            name = _resolve(question.model, question.reasoning, (recording.model for recording in rows))
             if name is not None:
-                return name
-        request = f"{question.provider} model {question.model!r}, reasoning {question.reasoning!r}"
-        raise UnknownRequestError(f"{request}: none of the recorded models ({', '.join(every) or 'there are none'})")
+                break
+        else:
+            request = f"{question.provider} model {question.model!r}, reasoning {question.reasoning!r}"
+            names = ", ".join(recording.model for recording in recordings) or "none"
+            raise UnknownRequestError(f"item {item.id}: {request} is none of the recorded models ({names})")
+        shown = sum(hint in question.text for hint in item.hints)
+        row = min(
+            (recording for recording in rows if recording.model == name),
+            key=lambda recording: abs(recording.hints - shown),
+        )
+        reply = _json_reply(question, {questions.JUSTIFICATION: row.justification, questions.ANSWER: row.answer})
+        # Control characters by number: a recorded tab before ``ext`` is no command of LaTeX.
+        return reply_of(question, _CONTROL.sub(lambda escape: _NUMBERS.get(escape[1], escape[0]), reply))
 
     def _verdict(self, question: Question, item: KnownItem, recordings: Sequence[Recording]) -> ModelReply:
-        judges = list(self._judges)
+        judges = list(dict.fromkeys(judge for recording in recordings for judge in recording.verdicts))
         # Judges are recorded under their bare names as a rule, whatever reasoning setting they ran with.
-        judge = resolve(question.model, question.reasoning, judges) or resolve(question.model, None, judges)
+        judge = _resolve(question.model, question.reasoning, judges) or _resolve(question.model, None, judges)
         if judge is None:
             names = ", ".join(judges) or "none"
             raise UnknownRequestError(f"judge {question.model!r}: none of the recorded judges ({names})")
         given = submission(question.text)
-        same = [
-            recording
+        submitted = None if given is None else tuple(map(_squash, given))
+        verdicts = {
+            recording.verdicts[judge]
             for recording in recordings
-            if given is not None and _squashed(recording) == tuple(map(_squash, given))
-        ]
-        verdicts = {recording.verdicts[judge] for recording in same if judge in recording.verdicts}
+            if judge in recording.verdicts
+            and (_squash(recording.answer), _squash(recording.justification)) == submitted
+        }
         if len(verdicts) != 1:
             problem = "gave no verdict" if not verdicts else "gave several verdicts"
             raise UnknownRequestError(f"item {item.id}: {judge} {problem} on the submission in the judge's text")
-        on_answer, on_justification = verdicts.pop()
-        values = {kinds.ANSWER_VERDICT: on_answer, kinds.JUSTIFICATION_VERDICT: on_justification}
-        return counted(question, kinds.as_json(question, values))
+        values = zip((questions.ANSWER_VERDICT, questions.JUSTIFICATION_VERDICT), verdicts.pop(), strict=True)
+        return reply_of(question, _json_reply(question, dict(values)))
+
+
+def _json_reply(question: Question, values: Mapping[str, object]) -> str:
+    return json.dumps(questions.in_schema_order(question, values), ensure_ascii=False)
 
 
 def _squash(text: str) -> str:
@@ -115,25 +110,14 @@ def _squash(text: str) -> str:
     return "".join(character for character in text if character.isprintable() and not character.isspace())
 
 
-def _squashed(recording: Recording) -> tuple[str, str]:
-    return _squash(recording.answer), _squash(recording.justification)
-
-
-def resolve(model: str, reasoning: Setting, recorded: Sequence[str]) -> str | None:
-    """The recorded name of a model with a reasoning setting, or None: names are recorded as ``model-setting``, without
-    the provider's prefix or date. Raises UnknownRequestError where several fit equally well."""
-    if model in recorded and reasoning is None:
-        return model
-    endings = _endings(reasoning)
-    for base in dict.fromkeys((_alike(model), _alike(model.rpartition("/")[2]))):
-        rests = {name: rest for name in recorded if (rest := _rest(base, _alike(name))) is not None}
-        for ending in (*endings, ""):
-            exact = [name for name, rest in rests.items() if rest == ending]
-            fitting = exact or [name for name, rest in rests.items() if _DATE.sub("", rest) == ending]
-            if len(fitting) > 1:
-                raise UnknownRequestError(f"{model!r}: several recorded names fit: {', '.join(sorted(fitting))}")
-            if fitting:
-                return fitting[0]
+def _resolve(model: str, reasoning: Setting, recorded: Iterable[str]) -> str | None:
+    """The recorded name of a model with a reasoning setting, or None: names are recorded as ``model-setting``, perhaps
+    without the provider's prefix."""
+    names = {_alike(name): name for name in recorded}
+    for base in (_alike(model), _alike(model.rpartition("/")[2])):
+        for ending in (*_endings(reasoning), ""):
+            if name := names.get(f"{base}-{ending}".removesuffix("-")):
+                return name
     return None
 
 
@@ -144,21 +128,14 @@ def _alike(name: str) -> str:
 
 def _endings(reasoning: Setting) -> tuple[str, ...]:
     """The endings that record this reasoning setting, best first; the empty one is a bare name."""
-    if reasoning is None:
-        return ("", "no-thinking", "none", "thinking")
-    if isinstance(reasoning, int) and reasoning > 0:
-        amounts = [*(f"{reasoning // size}k" for size in (1000, 1024) if reasoning % size == 0), str(reasoning)]
-        return (*(f"thinking-{amount}" for amount in amounts), *amounts, "thinking")
-    word = {0: "none", -1: "default"}.get(reasoning, "default") if isinstance(reasoning, int) else _alike(reasoning)
-    if word in {"none", "off", "disabled"}:
-        return ("no-thinking", "none", "")
-    if word in {"default", "enabled", "dynamic"}:
-        return ("thinking", "reasoning", "")
-    return (word, f"thinking-{word}", "thinking")
-
-
-def _rest(base: str, name: str) -> str | None:
-    """Return the part of the name after the base, or None if the name belongs to another model."""
-    if name == base:
-        return ""
-    return name[len(base) + 1 :] if name.startswith(f"{base}-") else None
+    match reasoning:
+        case None:
+            return ("", "thinking")
+        case 0 | "none":
+            return ("no-thinking", "none", "")
+        case -1 | "default":
+            return ("thinking", "")
+        case int():
+            return (f"thinking-{reasoning // 1000}k", "thinking")
+        case str():
+            return (_alike(reasoning), "thinking")

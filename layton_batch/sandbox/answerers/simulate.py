@@ -16,20 +16,19 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from layton_batch.sandbox.answerers import questions as kinds
-from layton_batch.sandbox.answerers import reply_forms
+from layton_batch.sandbox.answerers import questions
 from layton_batch.sandbox.answerers.known_items import KnownItem, KnownItems, submission
 from layton_batch.sandbox.answerers.profiles import (
+    HINT_GAIN,
     JudgeProfile,
     ParticipantProfile,
-    Profiles,
-    bundled_profiles,
     effort_gain,
-    hint_gain,
+    judge_profile,
+    participant_profile,
 )
-from layton_batch.sandbox.answerers.questions import JUSTIFICATION, Kind, ModelReply, Question, kind_of
-from layton_batch.sandbox.answerers.reply_forms import ReplyForm, ReplyText, counted
-from layton_batch.sandbox.answerers.seeded_draws import draw, normal, pick, position
+from layton_batch.sandbox.answerers.questions import Kind, ModelReply, Question, kind_of
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm, ReplyText, form_for, in_form, refusal, reply_of
+from layton_batch.sandbox.answerers.seeded_draws import draw, normal, pick
 from layton_batch.sandbox.answerers.stock_reasoning import (
     CLOSINGS,
     OPENINGS,
@@ -45,7 +44,6 @@ _ARGUED_WORDS = 8
 _USUAL_PICARATS = 35
 _PICARATS_A_LOGIT = 25
 _MOST_BY_PICARATS = 1.2
-_DIFFICULTY_SPREAD = 1.0
 _DISCRIMINATION = 1.6
 _HARD_TO_JUDGE = 0.1
 _HARD_FACTOR = 4.0
@@ -59,6 +57,9 @@ _CLUMSIER = 3.0
 """Replies in free text go wrong more often than replies under a JSON schema, for which the profiles' rates are."""
 _LEAST_CAUTION, _CAUTION_RANGE = 0.1, 0.55
 """Share of the times that a model which does not know says so: a habit of its own."""
+_OPTION = re.compile(r"^[ \t]*[(*]*([A-K])[).:]", re.MULTILINE)
+_NUMBER = re.compile(r"\b\d{1,4}\b")
+_GUESSES = ("Neither of them", "The first one", "The last one", "Nothing at all", "It makes no difference", "Only one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,10 @@ class SimulatedAnswer:
 class SimulateAnswerer:
     """Answers everything; the same question gets the same reply for the same seed, in any order and any process."""
 
-    def __init__(self, items: Iterable[KnownItem] = (), seed: int = 0, profiles: Profiles | None = None) -> None:
+    def __init__(self, items: Iterable[KnownItem] = (), seed: int = 0) -> None:
         self._items = KnownItems(items)
-        self._wrong = WrongAnswers([item for item in self._items.items if not item.wrong])
+        self._wrong = WrongAnswers(item for item in self._items.items if not item.wrong)
         self._seed = seed
-        self._profiles = profiles or bundled_profiles()
 
     def answer(self, question: Question) -> ModelReply:
         kind = kind_of(question)
@@ -89,28 +89,33 @@ class SimulateAnswerer:
             return self._reply_by_rule(question, item)
         if kind is Kind.PARTICIPANT:
             return self._participant_reply(question, item)
-        return counted(question, generic_reply(question, item, self._seed))
+        key = (self._seed, question.model, question.text)
+        answer = right_answer(item) if item else _guess(question.text, *key)
+        if question.schema is not None:
+            return reply_of(question, json.dumps(_filled(question.schema, answer, *key), ensure_ascii=False))
+        text = "Going through the question step by step leaves one candidate."
+        return reply_of(question, f"{text}\n\nFinal Answer: ###{answer}###")
 
     def participate(self, model: str, item: KnownItem, hints: int, reasoning: str | int | None) -> SimulatedAnswer:
         """Draw a model's reply to a known item of which this many hints are shown."""
-        profile, key = self._profiles.participant(model), (self._seed, model, item.id)
-        truth = self._truth(profile, self.difficulty(item), hints, reasoning, *key)
+        profile, key = participant_profile(model), (self._seed, model, item.id)
+        truth = _truth(profile, self._difficulty(item), hints, reasoning, *key)
         answer = self._wrong.draw(item, *key) if truth is Truth.WRONG else right_answer(item)
-        return _said(profile, truth, answer, item.reasons, *key, hints, reasoning)
+        return _argued(profile, truth, answer, item.reasons, *key, hints, reasoning)
 
-    def difficulty(self, item: KnownItem) -> float:
+    def _difficulty(self, item: KnownItem) -> float:
         """In logits; 0 is a usual item, more is harder."""
         picarats = _USUAL_PICARATS if item.picarats is None else item.picarats
         by_picarats = (picarats - _USUAL_PICARATS) / _PICARATS_A_LOGIT
         bounded = max(-_MOST_BY_PICARATS, min(_MOST_BY_PICARATS, by_picarats))
-        return bounded + _DIFFICULTY_SPREAD * normal("difficulty", self._seed, item.id)
+        return bounded + normal("difficulty", self._seed, item.id)
 
-    def verdict(self, judge: str, item: str, span: ReasoningSpan, text: str = "") -> tuple[bool, bool]:
+    def _verdict(self, judge: str, item: str, span: ReasoningSpan, text: str) -> tuple[bool, bool]:
         """(answer is right, justification is right) as the judge sees them: the truth, or its mistake.
 
         It depends on the stock reasoning and not on the prompt's wording; `text` tells apart other answers.
         """
-        profile, key = self._profiles.judge(judge), (self._seed, item, span, text)
+        profile, key = judge_profile(judge), (self._seed, item, span, text)
         factor = _HARD_FACTOR if draw("hard to judge", *key) < _HARD_TO_JUDGE else _EASY_FACTOR
         on_answer, on_justification = span.truth.value
         errs = draw("answer", judge, *key) < factor * (profile.strict_answer if on_answer else profile.lenient_answer)
@@ -118,68 +123,51 @@ class SimulateAnswerer:
         errs_again = draw("justification", judge, *key) < rate
         return on_answer is not errs, on_justification is not errs_again
 
-    def _truth(
-        self,
-        profile: ParticipantProfile,
-        difficulty: float,
-        hints: int,
-        reasoning: str | int | None,
-        *key: object,
-    ) -> Truth:
-        strength = profile.skill - difficulty + hint_gain(hints) + effort_gain(reasoning)
-        if draw("solves", *key) >= 1 / (1 + math.exp(-_DISCRIMINATION * strength)):
-            return Truth.WRONG
-        return Truth.FLAWED if draw("flawed", *key) < profile.flawed else Truth.RIGHT
-
     def _participant_reply(self, question: Question, item: KnownItem | None) -> ModelReply:
-        if item is None:
-            content, name = self._guess(question), question.text
-        else:
-            shown, name = sum(hint in question.text for hint in item.hints), item.id
+        name = question.text if item is None else item.id
+        if item is not None:
+            shown = sum(hint in question.text for hint in item.hints)
             content = self.participate(question.model, item, shown, question.reasoning)
-        values = {kinds.JUSTIFICATION: content.justification, kinds.ANSWER: content.answer}
+        else:  # a truth by the usual chances, since nobody here can know it
+            profile, key = participant_profile(question.model), (self._seed, question.model, name)
+            difficulty = normal("difficulty", self._seed, name)
+            truth = _truth(profile, difficulty, 0, question.reasoning, *key)
+            content = _argued(profile, truth, _guess(name, *key), "", *key, question.reasoning)
+        values = {questions.JUSTIFICATION: content.justification, questions.ANSWER: content.answer}
         return _reply(question, content.form, values, self._seed, question.model, name)
-
-    def _guess(self, question: Question) -> SimulatedAnswer:
-        """For an unknown item: a guess, and a truth by the usual chances, since nobody here can know it."""
-        profile, key = self._profiles.participant(question.model), (self._seed, question.model, question.text)
-        difficulty = _DIFFICULTY_SPREAD * normal("difficulty", self._seed, question.text)
-        truth = self._truth(profile, difficulty, 0, question.reasoning, *key)
-        return _said(profile, truth, guess(question.text, *key), "", *key, question.reasoning)
 
     def _reply_by_rule(self, question: Question, item: KnownItem) -> ModelReply:
         """Thoughts, and then a right or a wrong reply of those that the caller gave."""
-        profile, key = self._profiles.participant(question.model), (self._seed, question.model, item.id)
-        truth = self._truth(profile, self.difficulty(item), 0, question.reasoning, *key)
+        profile, key = participant_profile(question.model), (self._seed, question.model, item.id)
+        truth = _truth(profile, self._difficulty(item), 0, question.reasoning, *key)
         text = pick(item.wrong, "wrong", *key) if truth is Truth.WRONG else item.right
         caution = _LEAST_CAUTION + _CAUTION_RANGE * draw("caution", question.model)
         if truth is Truth.WRONG and item.abstention and draw("abstains", *key) < caution:
             text = item.abstention
         if item.lettered:
-            text = _lettered(text, question.text)
+            letter = re.search(rf"^\W*([A-Z])[).:]\s*{re.escape(text)}\s*$", question.text, re.MULTILINE)
+            text = f"Answer: {letter[1]}" if letter else text
         rates = {form: min(0.3, _CLUMSIER * rate) for form, rate in profile.forms.items()}
         opening, closing = pick(OPENINGS[truth], "opening", *key), pick(CLOSINGS[truth], "closing", *key)
-        reply = _in_free_text(reply_forms.form_for(rates, *key), f"{opening} {closing}", text, *key)
-        reply = reply_forms.within(question.max_output_tokens, reply)
-        return counted(question, reply.text, reply.finish)
+        return reply_of(question, *_in_free_text(form_for(rates, *key), f"{opening} {closing}", text, *key))
 
     def _judge_reply(self, question: Question, item: KnownItem | None) -> ModelReply:
         span, name = recognise(question.text), item.id if item else ""
         text = "" if span and item else question.text
         if span is None:
             span = ReasoningSpan(self._compared(question.text, item), -1, -1)
-        on_answer, on_justification = self.verdict(question.model, name, span, text)
-        if question.schema is None and kinds.JUDGEMENT in question.text:
-            words = f"{_IN_WORDS[on_answer]}\n\n{kinds.JUDGEMENT}{int(on_answer)}"
-            return counted(question, words)
+        on_answer, on_justification = self._verdict(question.model, name, span, text)
+        words = _IN_WORDS[on_answer]
+        if question.schema is None and questions.JUDGEMENT in question.text:
+            return reply_of(question, f"{words}\n\n{questions.JUDGEMENT}{int(on_answer)}")
         values: dict[str, object] = {
-            kinds.ANSWER_VERDICT: on_answer,
-            kinds.JUSTIFICATION_VERDICT: on_justification,
+            questions.ANSWER_VERDICT: on_answer,
+            questions.JUSTIFICATION_VERDICT: on_justification,
         }
-        values |= dict.fromkeys(kinds.REASONS & set(kinds.properties(question.schema)), _IN_WORDS[on_answer])
+        if question.schema is not None:
+            values |= {"reasoning": words, "reason": words}
         key = (self._seed, question.model, name, span, text)
-        form = reply_forms.form_for(self._profiles.judge(question.model).forms, *key)
-        return _reply(question, form, values, *key)
+        return _reply(question, form_for(judge_profile(question.model).forms, *key), values, *key)
 
     def _compared(self, text: str, item: KnownItem | None) -> Truth:
         """The truth of a submission that no made-up model wrote: right if the reference answer is given and argued for,
@@ -194,9 +182,18 @@ class SimulateAnswerer:
         return Truth.RIGHT if len(plain_words(given[1])) > _ARGUED_WORDS else Truth.FLAWED
 
 
-def _said(profile: ParticipantProfile, truth: Truth, answer: str, reasons: str, *key: object) -> SimulatedAnswer:
+def _truth(
+    profile: ParticipantProfile, difficulty: float, hints: int, reasoning: str | int | None, *key: object
+) -> Truth:
+    strength = profile.skill - difficulty + HINT_GAIN * hints + effort_gain(reasoning)
+    if draw("solves", *key) >= 1 / (1 + math.exp(-_DISCRIMINATION * strength)):
+        return Truth.WRONG
+    return Truth.FLAWED if draw("flawed", *key) < profile.flawed else Truth.RIGHT
+
+
+def _argued(profile: ParticipantProfile, truth: Truth, answer: str, reasons: str, *key: object) -> SimulatedAnswer:
     justification, span = reason(truth, answer, reasons, *key)
-    return SimulatedAnswer(span, answer, justification, reply_forms.form_for(profile.forms, *key))
+    return SimulatedAnswer(span, answer, justification, form_for(profile.forms, *key))
 
 
 def _justification_rate(profile: JudgeProfile, truth: Truth) -> float:
@@ -207,91 +204,36 @@ def _justification_rate(profile: JudgeProfile, truth: Truth) -> float:
 
 
 def _reply(question: Question, form: ReplyForm, values: Mapping[str, object], *key: object) -> ModelReply:
-    """The values in the order and with the names of the question's schema, within the output limit."""
-    named = {name: values[name] for name in kinds.properties(question.schema) if name in values}
-    utterance = reply_forms.within(question.max_output_tokens, reply_forms.say(form, named or values, *key))
-    return counted(question, utterance.text, utterance.finish)
-
-
-def _lettered(option: str, prompt: str) -> str:
-    letter = re.search(rf"^\W*([A-Z])[).:]\s*{re.escape(option)}\s*$", prompt, re.MULTILINE)
-    return f"Answer: {letter[1]}" if letter else option
+    return reply_of(question, *in_form(form, questions.in_schema_order(question, values), *key))
 
 
 def _in_free_text(form: ReplyForm, thoughts: str, text: str, *key: object) -> ReplyText:
     whole = f"{thoughts}\n\n{text}"
-    if form is ReplyForm.REFUSED:
-        return reply_forms.say(form, {}, *key)
-    if form is ReplyForm.TRUNCATED:
-        return ReplyText(whole[: len(whole) // 2], "length")
-    if form is ReplyForm.UNSTRUCTURED:
-        return ReplyText(f"{thoughts}\n\nThere is too little to go by here, so I leave it open.")
-    if form is ReplyForm.FENCED:
-        return ReplyText(f"{thoughts}\n\n```\n{text}\n```")
+    match form:
+        case ReplyForm.REFUSED:
+            return refusal(*key)
+        case ReplyForm.TRUNCATED:
+            return ReplyText(whole[: len(whole) // 2], "length")
+        case ReplyForm.UNSTRUCTURED:
+            return ReplyText(f"{thoughts}\n\nThere is too little to go by here, so I leave it open.")
+        case ReplyForm.FENCED:
+            return ReplyText(f"{thoughts}\n\n```\n{text}\n```")
     return ReplyText(text if form is ReplyForm.SLIP else whole)
 
 
-# ---- questions that nobody gave --------------------------------------------------------------------------------------
-
-_OPTION = re.compile(r"^[ \t]*[(*]*([A-K])[).:]", re.MULTILINE)
-_NUMBER = re.compile(r"\b\d{1,4}\b")
-_DEEPEST = 8
-_YES = 0.8
-_GUESSES = ("Neither of them", "The first one", "The last one", "Nothing at all", "It makes no difference", "Only one")
-
-
-def guess(text: str, *key: object) -> str:
+def _guess(text: str, *key: object) -> str:
     """An answer of the kind the text seems to ask for: one of its options, a number if it has numbers, a phrase."""
     options: list[str] = sorted(set(_OPTION.findall(text)))
-    if len(options) > 1:
-        return pick(options, "option", *key)
-    numbers = _NUMBER.findall(text)
-    if numbers:
-        return str(int(pick(numbers, "number", *key)) + position(3, "offset", *key))
-    return pick(_GUESSES, "guess", *key)
+    numbers: list[str] = _NUMBER.findall(text)
+    return pick(options if len(options) > 1 else numbers or _GUESSES, "guess", *key)
 
 
-def generic_reply(question: Question, item: KnownItem | None, seed: int) -> str:
-    """A value of the question's schema as JSON; without a schema a line of prose that ends in an answer."""
-    key = (seed, question.model, question.text)
-    if question.schema is not None:
-        return json.dumps(_Filler(question.text, item, key).value(question.schema), ensure_ascii=False)
-    answer = guess(question.text, *key)
-    return f"Going through the question step by step leaves one candidate.\n\nFinal Answer: ###{answer}###"
-
-
-@dataclass(frozen=True, slots=True)
-class _Filler:
-    """Fills a JSON schema: every property, one element in an array, null where the schema is not understood."""
-
-    text: str
-    item: KnownItem | None
-    key: tuple[object, ...]
-
-    def value(self, schema: object, name: str = "", depth: int = 0) -> object:
-        if not isinstance(schema, Mapping) or depth > _DEEPEST:
-            return None
-        options = schema.get("enum")
-        if isinstance(options, list) and options:
-            chosen: object = pick(options, "enum", name, *self.key)
-            return chosen
-        kind, members = schema.get("type"), schema.get("properties")
-        kind = kind[0] if isinstance(kind, list) and kind else kind
-        if isinstance(members, Mapping):
-            return {str(member): self.value(inner, str(member), depth + 1) for member, inner in members.items()}
-        if kind == "array":
-            return [self.value(schema.get("items"), name, depth + 1)]
-        return {} if kind == "object" else self.scalar(str(kind).lower(), name)
-
-    def scalar(self, kind: str, name: str) -> object:
-        if kind == "boolean":
-            return draw("boolean", name, *self.key) < _YES
-        if kind == "integer":
-            return position(10, "integer", name, *self.key)
-        if kind == "number":
-            return round(draw("number", name, *self.key), 3)
-        if kind != "string":
-            return None
-        answer = right_answer(self.item) if self.item else guess(self.text, name, *self.key)
-        reasons = self.item.reasons if self.item else ""
-        return reason(Truth.RIGHT, answer, reasons, *self.key)[0] if JUSTIFICATION in name else answer
+def _filled(schema: Mapping[str, object], answer: str, *key: object) -> dict[str, object]:
+    """A value for each property of the schema, by its type; the answer for texts."""
+    members = schema.get("properties")
+    values = {}
+    for name, member in members.items() if isinstance(members, Mapping) else ():
+        options = member.get("enum")
+        usual: dict[object, object] = {"boolean": True, "integer": 1, "number": 0.5, "array": [], "object": {}}
+        values[name] = pick(options, name, *key) if options else usual.get(member.get("type"), answer)
+    return values

@@ -11,11 +11,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import itemgetter
 
 from layton_batch.sandbox.answerers.seeded_draws import pick, position
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _MOST_SENTENCES = 4
+_LONGEST_QUOTED = 80
 
 
 class Truth(Enum):
@@ -119,31 +121,24 @@ def reason(truth: Truth, answer: str, reasons: str, *key: object) -> tuple[str, 
         truth, position(len(OPENINGS[truth]), "opening", *key), position(len(CLOSINGS[truth]), "closing", *key)
     )
     middle = _middle(truth, answer, reasons, *key)
-    sentences = (OPENINGS[truth][span.opening], middle, CLOSINGS[truth][span.closing])
-    return " ".join(sentence for sentence in sentences if sentence), span
+    return " ".join(filter(None, (OPENINGS[truth][span.opening], middle, CLOSINGS[truth][span.closing]))), span
 
 
 def _middle(truth: Truth, answer: str, reasons: str, *key: object) -> str:
     if truth is Truth.FLAWED:
         return pick(_FLAWED_MIDDLES, "middle", *key)
     if truth is Truth.WRONG:
-        return pick(_WRONG_MIDDLES, "middle", *key).format(answer=_shortened(answer))
+        line = " ".join(answer.split())
+        shortened = line if len(line) <= _LONGEST_QUOTED else f"{line[:_LONGEST_QUOTED].rstrip()} …"
+        return pick(_WRONG_MIDDLES, "middle", *key).format(answer=shortened)
     return " ".join(_SENTENCE_END.split(" ".join(reasons.split()))[:_MOST_SENTENCES])
-
-
-def _shortened(answer: str, most: int = 80) -> str:
-    line = " ".join(answer.split())
-    return line if len(line) <= most else f"{line[:most].rstrip()} …"
 
 
 def recognise(text: str) -> ReasoningSpan | None:
     """The span of the stock reasoning in the text; of the last one where there are several, None without any."""
-    spans = []
-    for truth in Truth:
-        place, opening = _last(OPENINGS[truth], text)
-        if opening >= 0:
-            spans.append((place, ReasoningSpan(truth, opening, _last(CLOSINGS[truth], text)[1])))
-    return max(spans, key=lambda placed: placed[0])[1] if spans else None
+    openings = [(*_last(OPENINGS[truth], text), truth) for truth in Truth]
+    place, opening, truth = max(openings, key=itemgetter(0))
+    return ReasoningSpan(truth, opening, _last(CLOSINGS[truth], text)[1]) if place >= 0 else None
 
 
 def _last(phrases: Sequence[str], text: str) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from layton_batch.sandbox.answerers.known_items import KnownItem
 from layton_batch.sandbox.answerers.seeded_draws import draw, pick
@@ -11,7 +11,6 @@ from layton_batch.sandbox.answerers.seeded_draws import draw, pick
 _NUMBER = re.compile(r"\d+")
 _LETTER = re.compile(r"\b[A-D]\Z")
 """An option's letter ends the answer ("C", "Door B"); inside a sentence a capital is a word."""
-_WORD = re.compile(r"\w+")
 _REMARK = re.compile(r"\s*(?:\(|:\s|;\s|[.!?]\s).*", re.DOTALL)
 _LONGEST = 240
 _LONGEST_SLIPPED = 40
@@ -25,10 +24,12 @@ _SURE_TO_BE_WRONG = (
     "It is impossible",
 )
 
+Words = tuple[str, ...]
 
-def plain_words(text: str) -> tuple[str, ...]:
+
+def plain_words(text: str) -> Words:
     """The words of an answer in lower case: what it says without its typography."""
-    return tuple(_WORD.findall(text.casefold()))
+    return tuple(re.findall(r"\w+", text.casefold()))
 
 
 def right_answer(item: KnownItem) -> str:
@@ -37,7 +38,7 @@ def right_answer(item: KnownItem) -> str:
     if len(text) <= _LONGEST:
         return text
     cut = text[:_LONGEST]
-    end = max(cut.rfind(mark) for mark in ".!?")
+    end = max(map(cut.rfind, ".!?"))
     return cut[: end + 1] if end > 0 else cut
 
 
@@ -47,40 +48,35 @@ def core(answer: str) -> str:
 
 
 class WrongAnswers:
-    """Wrong answers drawn from the items given."""
+    """Wrong answers drawn from the items given: by pool, shape and category the answers, by what they say."""
 
-    def __init__(self, items: Sequence[KnownItem]) -> None:
-        self._by_category: dict[tuple[str, str, str], dict[tuple[str, ...], str]] = {}
-        self._by_shape: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
+    def __init__(self, items: Iterable[KnownItem]) -> None:
+        self._answers: dict[tuple[str, ...], dict[Words, str]] = {}
         for item in items:
             answer = core(right_answer(item))
             if answer:
-                words, shape = plain_words(answer), _shape(answer)
-                self._by_category.setdefault((item.pool, item.category, shape), {}).setdefault(words, answer)
-                self._by_shape.setdefault((item.pool, shape), {}).setdefault(words, answer)
+                for key in _keys(item, answer):
+                    self._answers.setdefault(key, {}).setdefault(plain_words(answer), answer)
 
     def draw(self, item: KnownItem, *key: object) -> str:
         """Never the right answer, whatever its typography; the same for the same key."""
-        right = right_answer(item)
-        wrong = {plain_words(right), plain_words(core(right))}
-        slip = _slipped(core(right), *key)
-        if slip and plain_words(slip) not in wrong and draw("slip", *key) < _SLIPS:
+        right = core(right_answer(item))
+        never = {plain_words(right_answer(item)), plain_words(right)}
+        slip = _slipped(right, *key)
+        if slip and plain_words(slip) not in never and draw("slip", *key) < _SLIPS:
             return slip
-        return pick(self._others(item, core(right), wrong), "other", *key)
-
-    def _others(self, item: KnownItem, right: str, wrong: set[tuple[str, ...]]) -> list[str]:
-        """Other items' answers of the same shape, of the same category where there are any."""
-        shape = _shape(right)
-        last_resort = {plain_words(answer): answer for answer in _SURE_TO_BE_WRONG}
-        for answers in (
-            self._by_category.get((item.pool, item.category, shape), {}),
-            self._by_shape.get((item.pool, shape), {}),
-            last_resort,
-        ):
-            wrong_answers = [answer for words, answer in answers.items() if words not in wrong]
-            if wrong_answers:
-                return wrong_answers
+        kinds = [list(self._answers.get(kind, {}).values()) for kind in _keys(item, right)]
+        for answers in (*kinds, _SURE_TO_BE_WRONG):
+            wrong = [answer for answer in answers if plain_words(answer) not in never]
+            if wrong:
+                return pick(wrong, "other", *key)
         raise LookupError("unreachable: the last resort has more answers than a riddle has right ones")
+
+
+def _keys(item: KnownItem, answer: str) -> tuple[tuple[str, ...], ...]:
+    """The kinds of answers to draw from, the likeliest first."""
+    shape = _shape(answer)
+    return (item.pool, shape, item.category), (item.pool, shape)
 
 
 def _shape(answer: str) -> str:
@@ -88,7 +84,7 @@ def _shape(answer: str) -> str:
     words = plain_words(answer)
     if len(words) > _LONGEST_PHRASE:
         return "statement"
-    if any(_NUMBER.search(word) for word in words):
+    if any(map(_NUMBER.search, words)):
         return "number"
     return "word" if len(words) < 2 else "phrase"
 
@@ -97,20 +93,13 @@ def _slipped(right: str, *key: object) -> str:
     """The right answer with one number or its option letter changed; empty if it has neither."""
     if len(right) > _LONGEST_SLIPPED:
         return ""
-    for pattern, changed in ((_NUMBER, _other_number), (_LETTER, _other_letter)):
-        places = list(pattern.finditer(right))
-        if places:
-            place = pick(places, "place", *key)
-            return right[: place.start()] + changed(place.group(), *key) + right[place.end() :]
+    if numbers := list(_NUMBER.finditer(right)):
+        place = pick(numbers, "place", *key)
+        # Only a number's last digits are computed with: it may be longer than any integer Python likes to convert.
+        head, value = place.group()[:-6], int(place.group()[-6:])
+        candidates = [value + 1, value + 2, max(0, value - 1), max(0, value - 2), value * 2, value // 2]
+        other = head + str(pick([number for number in candidates if number != value], "number", *key))
+        return right[: place.start()] + other + right[place.end() :]
+    if _LETTER.search(right):
+        return right[:-1] + pick([letter for letter in "ABCD" if letter != right[-1]], "letter", *key)
     return ""
-
-
-def _other_number(digits: str, *key: object) -> str:
-    # Only a number's last digits are computed with: an answer may be longer than any integer Python likes to convert.
-    head, value = digits[:-6], int(digits[-6:])
-    candidates = [value + 1, value + 2, max(0, value - 1), max(0, value - 2), value * 2, value // 2]
-    return head + str(pick([other for other in candidates if other != value], "number", *key))
-
-
-def _other_letter(letter: str, *key: object) -> str:
-    return pick([other for other in "ABCD" if other != letter], "letter", *key)

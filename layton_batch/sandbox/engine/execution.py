@@ -9,16 +9,15 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
 
 import orjson
 
-from layton_batch.sandbox.answerers.questions import Answerer, CachedPrefix, ModelReply, Question
+from layton_batch.sandbox.answerers.questions import Answerer, CachedPrefix, ModelReply, Question, SandboxUsage
 from layton_batch.sandbox.answerers.reply_forms import text_tokens
 from layton_batch.sandbox.engine.dialect import Rejection, Row, SandboxDialect
 from layton_batch.sandbox.engine.faults import Fault, FaultBook
-from layton_batch.sandbox.engine.ledger import SandboxPrices
-from layton_batch.sandbox.engine.store import Billed, SandboxBatch, SandboxUsage
+from layton_batch.sandbox.engine.ledger import charge
+from layton_batch.sandbox.engine.store import BilledRow, SandboxBatch, Store, StoredFile, new_id
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,114 +30,84 @@ def lines_of(path: Path) -> Iterator[bytes]:
                 yield line.rstrip(b"\r\n")
 
 
-def _offsets(path: Path) -> list[int]:
-    offsets, position = [], 0
-    with path.open("rb") as source:
-        for line in source:
-            if line.strip():
-                offsets.append(position)
-            position += len(line)
-    return offsets
-
-
-class _ResultWriter:
-    """A result file that is appended to after cutting it to its valid length."""
-
-    def __init__(self, path: Path, valid: int) -> None:
-        path.touch()
-        self._file: BinaryIO = path.open("r+b")
-        self._file.truncate(valid)
-        self._file.seek(valid)
-        self.size = valid
-        self.lines = 0
-
-    def write(self, line: bytes) -> None:
-        self._file.write(line + b"\n")
-        self.size += len(line) + 1
-        self.lines += 1
-
-    def close(self) -> None:
-        self._file.close()
-
-
 @dataclass(slots=True)
 class _ExecutionStep:
-    """One stretch of a batch's execution: what it has done so far."""
+    """Results of the rows so far. ``prefix`` is what they left in the provider's cache."""
 
-    output: _ResultWriter
-    error: _ResultWriter
-    succeeded: int = 0
+    billed: list[BilledRow] = field(default_factory=list)
     failed: int = 0
-    usage: SandboxUsage = field(default_factory=SandboxUsage)
+    prefix: CachedPrefix | None = None
 
 
 class Executor:
-    """Answers rows in a seeded order, which is also the order of the result files: no provider promises another."""
+    """Answers rows in a shuffled order, which is also the order of the result files: no provider promises another."""
 
-    def __init__(self, answerer: Answerer, prices: SandboxPrices, faults: FaultBook, seed: int) -> None:
+    def __init__(self, store: Store, answerer: Answerer, faults: FaultBook) -> None:
+        self._store = store
         self._answerer = answerer
-        self._prices = prices
         self._faults = faults
-        self._seed = seed
         self._answering = threading.Lock()
 
-    def run(
-        self, dialect: SandboxDialect, batch: SandboxBatch, paths: tuple[Path, Path, Path], upto: int, *, end: bool
-    ) -> tuple[SandboxBatch, list[Billed]]:
-        """Execute rows up to number `upto` of the order; with `end`, write the rest as the provider reports unrun rows.
+    def run(self, dialect: SandboxDialect, batch: SandboxBatch, count: int) -> SandboxBatch:
+        """Execute the first ``count`` rows of the order, and write the others as the provider reports rows that never
+        ran. The batch, its result files and its bills are saved together at the end: what an earlier execution wrote
+        that was killed does not count."""
+        ids = [new_id(dialect.file_id), new_id(dialect.file_id)]
+        paths = [self._store.blob(batch.provider, name) for name in ids]
+        step = _ExecutionStep()
+        with paths[0].open("wb") as output, paths[1].open("wb") as errors:
+            failures = errors if dialect.error_file else output
+            for place, row in enumerate(_shuffled(self._store.blob(batch.provider, batch.input_id), batch)):
+                if place < count:
+                    try:
+                        output.write(self._answered(dialect, batch, row, step))
+                    except Rejection as rejection:
+                        failures.write(_line(dialect.failure(dialect.key(row), rejection)))
+                        step.failed += 1
+                elif (line := dialect.unfinished(dialect.key(row), batch.phase)) is not None:
+                    failures.write(_line(line))
+        files = [
+            StoredFile(name, batch.provider, name, "batch_output", batch.ended or 0.0, size, "")
+            for name, path in zip(ids, paths, strict=True)
+            if (size := path.stat().st_size)
+        ]
+        written = {file.id for file in files}
+        ended = replace(
+            batch,
+            output_id=ids[0] if ids[0] in written else "",  # a file exists only where it has lines
+            error_id=ids[1] if ids[1] in written else "",
+            succeeded=len(step.billed),
+            failed=step.failed,
+            unfinished=batch.rows - count,
+            usage=sum((row.usage for row in step.billed), SandboxUsage()),
+        )
+        self._store.save(ended, *files, *step.billed)
+        return ended
 
-        `paths` are input, output and error file. Nothing is recorded here: the caller commits the returned batch and
-        bills together, and until then the bytes written do not count.
-        """
-        source, output, error = paths
-        order = list(range(batch.rows))
-        random.Random(f"{self._seed}:{batch.provider}:{batch.rows}").shuffle(order)
-        offsets = _offsets(source)
-        step = _ExecutionStep(_ResultWriter(output, batch.output_bytes), _ResultWriter(error, batch.error_bytes))
-        billed: list[Billed] = []
-        try:
-            with source.open("rb") as rows:
-                cached = _kept_prefix(dialect, batch, _read(rows, offsets[order[0]])) if order else None
-                for number in order[batch.executed : upto]:
-                    raw = _read(rows, offsets[number])
-                    billed += self._row(dialect, batch, raw, step, None if number == order[0] else cached)
-                unrun = order[max(upto, batch.executed) :] if end and batch.outcome != "completed" else []
-                for number in unrun:
-                    self._unrun(dialect, batch, _read(rows, offsets[number]), step)
-        finally:
-            step.output.close()
-            step.error.close()
-        return _advanced(batch, step, max(upto, batch.executed), len(unrun)), billed
+    def _answered(self, dialect: SandboxDialect, batch: SandboxBatch, row: Row, step: _ExecutionStep) -> bytes:
+        """Return the row's lines in the result file. Raises Rejection."""
+        question = dialect.question(row, batch)
+        fault = self._faults.due(batch.provider, "row", f"{dialect.key(row)}\n{question.model}")
+        if fault.action == "missing":
+            return b""
+        reply = _with_cache(question, self._reply(question, fault), step.prefix)
+        step.prefix = step.prefix or question.prefix
+        usd = charge(batch.provider, question.model, reply.usage)
+        step.billed.append(BilledRow(batch.provider, batch.id, question.custom_id, question.model, reply.usage, usd))
+        line = _line(dialect.success(row, question, reply))
+        match fault.action:
+            case "malformed_line":
+                return line[: len(line) // 2] + b"\n"
+            case "duplicate":
+                second = replace(reply, text=f"{reply.text} (once more)")
+                return _line(dialect.success(row, question, second)) + line
+            case "unknown_id":
+                stranger = replace(question, custom_id=f"unknown-{question.custom_id}"[:64])
+                return _line(dialect.success(row, stranger, reply)) + line
+        return line
 
-    def _row(
-        self,
-        dialect: SandboxDialect,
-        batch: SandboxBatch,
-        raw: bytes,
-        step: _ExecutionStep,
-        cached: CachedPrefix | None,
-    ) -> list[Billed]:
-        row: Row = orjson.loads(raw)
-        key = dialect.key(row)
-        try:
-            question = dialect.question(row, batch)
-            fault = self._faults.due(batch.provider, "row", f"{key}\n{question.model}")
-            if fault is not None and fault.action == "missing":
-                return []
-            reply = _with_cache(question, self._reply(question, fault), cached)
-        except Rejection as rejection:
-            line = _dump(dialect.failure(key, rejection))
-            (step.error if dialect.error_file else step.output).write(line)
-            step.failed += 1
-            return []
-        step.succeeded += 1
-        step.usage = step.usage.plus(_usage(reply))
-        for line in _written(dialect, row, question, reply, fault):
-            step.output.write(line)
-        return [self._bill(batch, question, reply)]
-
-    def _reply(self, question: Question, fault: Fault | None) -> ModelReply:
-        if fault is not None and fault.action == "error":
+    def _reply(self, question: Question, fault: Fault) -> ModelReply:
+        if fault.action == "error":
             raise Rejection(fault.status, fault.name or "injected failure of this row", code=fault.kind or None)
         try:
             with self._answering:
@@ -147,52 +116,34 @@ class Executor:
             _LOG.exception("the answerer failed on %s", question.custom_id)
             message = f"the sandbox's answerer failed: {type(error).__name__}: {error}"
             raise Rejection(500, message, code="sandbox_answerer") from error
-        return _bent(reply, fault)
-
-    def _unrun(self, dialect: SandboxDialect, batch: SandboxBatch, raw: bytes, step: _ExecutionStep) -> None:
-        if batch.outcome is None:
-            return
-        line = dialect.unfinished(dialect.key(orjson.loads(raw)), batch.outcome)
-        if line is not None:
-            (step.error if dialect.error_file else step.output).write(_dump(line))
-
-    def _bill(self, batch: SandboxBatch, question: Question, reply: ModelReply) -> Billed:
-        usage = _usage(reply)
-        charge = self._prices.charge(batch.provider, question.model, usage)
-        usd, unbatched = (None, None) if charge is None else (format(charge[0], "f"), format(charge[1], "f"))
-        return Billed(batch.provider, batch.id, question.custom_id, question.model, usage, usd, unbatched)
+        half = reply.text[: len(reply.text) // 2]
+        match fault.action:
+            case "malformed_text":
+                return replace(reply, text=half + '\\ "{')
+            case "truncated":
+                return replace(reply, text=half, finish="length")
+            case "refused":
+                return replace(reply, text="I cannot help with this.", finish="refusal")
+        return reply
 
 
-def _dump(line: dict[str, object]) -> bytes:
+def _shuffled(path: Path, batch: SandboxBatch) -> Iterator[Row]:
+    offsets, position = [], 0
+    with path.open("rb") as source:
+        for line in source:
+            offsets += [position] if line.strip() else []
+            position += len(line)
+        random.Random(f"0:{batch.provider}:{batch.rows}").shuffle(offsets)
+        for offset in offsets[: batch.rows]:
+            source.seek(offset)
+            yield orjson.loads(source.readline())
+
+
+def _line(row: dict[str, object]) -> bytes:
     try:
-        return orjson.dumps(line)
-    except (
-        TypeError
-    ):  # a lone surrogate in the text: JSON can carry it as an escape, which is for the client to survive
-        return json.dumps(line, separators=(",", ":")).encode()
-
-
-def _read(rows: BinaryIO, offset: int) -> bytes:
-    rows.seek(offset)
-    return rows.readline()
-
-
-def _usage(reply: ModelReply) -> SandboxUsage:
-    return SandboxUsage(
-        reply.input_tokens,
-        reply.cached_input_tokens,
-        reply.output_tokens,
-        reply.reasoning_tokens,
-        reply.cache_write_tokens,
-    )
-
-
-def _kept_prefix(dialect: SandboxDialect, batch: SandboxBatch, raw: bytes) -> CachedPrefix | None:
-    """The prefix that the row which a batch runs first leaves in the cache for the others."""
-    try:
-        return dialect.question(orjson.loads(raw), batch).prefix
-    except Rejection:
-        return None
+        return orjson.dumps(row) + b"\n"
+    except TypeError:  # a lone surrogate: JSON can carry it as an escape, which is for the client to survive
+        return json.dumps(row, separators=(",", ":")).encode() + b"\n"
 
 
 def _with_cache(question: Question, reply: ModelReply, cached: CachedPrefix | None) -> ModelReply:
@@ -204,47 +155,3 @@ def _with_cache(question: Question, reply: ModelReply, cached: CachedPrefix | No
     if prefix == cached:
         return replace(reply, cached_input_tokens=tokens)
     return replace(reply, cache_write_tokens=tokens) if prefix.bills_writes else reply
-
-
-def _bent(reply: ModelReply, fault: Fault | None) -> ModelReply:
-    """The reply as a row fault leaves it."""
-    half = reply.text[: len(reply.text) // 2]
-    match fault.action if fault is not None else "":
-        case "malformed_text":
-            return replace(reply, text=half + '\\ "{')
-        case "truncated":
-            return replace(reply, text=half, finish="length")
-        case "refused":
-            return replace(reply, text="I cannot help with this.", finish="refusal")
-    return reply
-
-
-def _written(
-    dialect: SandboxDialect, row: Row, question: Question, reply: ModelReply, fault: Fault | None
-) -> Iterator[bytes]:
-    line = _dump(dialect.success(row, question, reply))
-    match fault.action if fault is not None else "":
-        case "malformed_line":
-            yield line[: len(line) // 2]
-            return
-        case "duplicate":
-            second = replace(reply, text=f"{reply.text} (once more)")
-            yield _dump(dialect.success(row, question, second))
-        case "unknown_id":
-            stranger = f"unknown-{question.custom_id}"[:64]
-            yield _dump(dialect.success(row, replace(question, custom_id=stranger), reply))
-    yield line
-
-
-def _advanced(batch: SandboxBatch, step: _ExecutionStep, executed: int, unfinished: int) -> SandboxBatch:
-    return replace(
-        batch,
-        executed=executed,
-        succeeded=batch.succeeded + step.succeeded,
-        failed=batch.failed + step.failed,
-        unfinished=batch.unfinished + unfinished,
-        output_bytes=step.output.size,
-        error_bytes=step.error.size,
-        output_lines=batch.output_lines + step.output.lines,
-        usage=batch.usage.plus(step.usage),
-    )

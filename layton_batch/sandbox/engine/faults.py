@@ -6,28 +6,28 @@ import json
 import re
 import threading
 import tomllib
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword", "openrouter", "xai")
-_HTTP_ACTIONS = frozenset(
-    {"status", "status_after", "drop", "drop_after", "not_json", "delay", "truncate", "short", "cut"}
-)
 CALLS = ("upload", "create", "poll", "results", "list", "cancel")
-ACTIONS: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(CALLS, _HTTP_ACTIONS),
-    "outage": frozenset({"status", "drop"}),
-    "row": frozenset(
-        {"error", "missing", "duplicate", "unknown_id", "malformed_line", "malformed_text", "truncated", "refused"}
-    ),
-    "batch": frozenset({"fail", "expire", "cancel", "stop", "late", "unknown_status", "stuck"}),
+_WIRE_ACTIONS = ("status", "status_after", "drop", "drop_after", "not_json", "delay", "truncate", "short", "cut")
+_ACTIONS = {
+    **dict.fromkeys(CALLS, _WIRE_ACTIONS),
+    "outage": ("status", "drop"),
+    "row": ("error", "missing", "duplicate", "unknown_id", "malformed_line", "malformed_text", "truncated", "refused"),
+    "batch": ("fail", "expire", "cancel", "stop", "late", "unknown_status", "stuck"),
 }
+_Amount = Annotated[float, Field(ge=0)]
+_Number = Annotated[int, Field(ge=0)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config={"extra": "forbid"})
 class Fault:
     """One entry of a fault file; see the module text. Raises ValueError when the fields make no sense together."""
 
@@ -35,41 +35,38 @@ class Fault:
     action: str
     provider: str = "*"
     match: str = ""
-    after: int = 0
-    times: int = 0
-    status: int = 500
+    after: _Number = 0
+    times: _Number = 0
+    status: Annotated[int, Field(ge=100, le=599)] = 500
     retry_after: float | None = None
-    seconds: float = 0.0
-    share: float = 0.5
+    seconds: _Amount = 0.0
+    share: Annotated[float, Field(ge=0, le=1)] = 0.5
     name: str = ""
     kind: str = ""
-    late: float = 0.0
+    late: _Amount = 0.0
     counts: bool = True
 
     def __post_init__(self) -> None:
-        if self.on not in ACTIONS:
-            raise ValueError(f"fault: on = {self.on!r} is not one of {sorted(ACTIONS)}")
-        if self.action not in ACTIONS[self.on]:
-            raise ValueError(f"fault: action {self.action!r} does not exist on {self.on!r}: {sorted(ACTIONS[self.on])}")
-        if self.provider != "*" and self.provider not in PROVIDERS:
-            raise ValueError(f"fault: provider {self.provider!r} is neither '*' nor one of {list(PROVIDERS)}")
-        if not 100 <= self.status <= 599:
-            raise ValueError(f"fault: status {self.status} is not an HTTP status, 100 to 599")
-        for name in ("after", "times", "seconds", "late"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"fault: {name} {getattr(self, name)} is below 0")
-        if not 0 <= self.share <= 1:
-            raise ValueError(f"fault: share {self.share} is not between 0 and 1")
+        if self.on not in _ACTIONS:
+            raise ValueError(f"on = {self.on!r} is not one of {', '.join(_ACTIONS)}")
+        if self.action not in _ACTIONS[self.on]:
+            raise ValueError(f"action {self.action!r} is not one of {self.on!r}: {', '.join(_ACTIONS[self.on])}")
+        if self.provider not in ("*", *PROVIDERS):
+            raise ValueError(f"provider {self.provider!r} is neither '*' nor one of {', '.join(PROVIDERS)}")
         if self.action == "unknown_status" and not self.name:
-            raise ValueError("fault: unknown_status needs the status word in `name`")
+            raise ValueError("unknown_status needs the status word in `name`")
         try:
             re.compile(self.match)
         except re.error as error:
-            raise ValueError(f"fault: match {self.match!r} is not a regular expression: {error}") from error
+            raise ValueError(f"match {self.match!r} is not a regular expression: {error}") from error
 
     def covers(self, provider: str, on: str, subject: str) -> bool:
         mine = self.on == on or (self.on == "outage" and on in CALLS)
         return mine and self.provider in ("*", provider) and re.search(self.match, subject) is not None
+
+
+NO_FAULT = Fault(on="batch", action="late")
+"""A batch that is late by no time, and nothing where no batch is."""
 
 
 class FaultBook:
@@ -82,15 +79,16 @@ class FaultBook:
         self._began: dict[int, float] = {}
         self._lock = threading.Lock()
 
-    def due(self, provider: str, on: str, subject: str) -> Fault | None:
-        due: Fault | None = None
+    def due(self, provider: str, on: str, subject: str) -> Fault:
+        """Count the occasion, and return the first fault that is due, or none."""
+        due = NO_FAULT
         with self._lock:
             for index, fault in enumerate(self._faults):
                 if not fault.covers(provider, on, subject):
                     continue
                 self._seen[index] += 1
                 turn = self._seen[index] - fault.after
-                if due is None and turn > 0 and (fault.times == 0 or turn <= fault.times) and self._lasts(index):
+                if due is NO_FAULT and turn > 0 and (fault.times == 0 or turn <= fault.times) and self._lasts(index):
                     due = fault
         return due
 
@@ -105,34 +103,18 @@ def load_faults(path: Path) -> tuple[Fault, ...]:
     try:
         text = path.read_text(encoding="utf-8")
         document: object = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path}: neither TOML nor JSON of faults can be read: {error}") from error
-    entries = document
     if isinstance(document, dict):
-        _refuse_unknown_keys(document, {"faults"}, f"{path}: a file of faults has tables [[faults]]")
-        entries = document.get("faults")
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ValueError(f"{path}: has no tables [[faults]], and is no list of faults")
-    return tuple(_fault(entry, f"{path}: faults[{number}]") for number, entry in enumerate(entries))
-
-
-def _fault(entry: Mapping[str, object], where: str) -> Fault:
-    _refuse_unknown_keys(entry, Fault.__dataclass_fields__.keys(), where)
+        if list(document) != ["faults"]:
+            raise ValueError(f"{path}: a file of faults has tables [[faults]] and nothing else, not {sorted(document)}")
+        document = document["faults"]
     try:
-        return _FAULT.validate_python(entry)
+        return TypeAdapter(tuple[Fault, ...]).validate_python(document)
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
-        key = "".join(f".{part}" for part in detail["loc"])
-        reason = "is missing" if detail["type"] == "missing" else detail["msg"].removeprefix("Value error, fault: ")
-        raise ValueError(f"{where}{key}: {reason}") from error
-
-
-_FAULT = TypeAdapter(Fault)
-
-
-def _refuse_unknown_keys(table: Mapping[str, object], keys: Collection[str], where: str) -> None:
-    for name in table:
-        if name not in keys:
-            raise ValueError(f"{where}: unknown key {name!r}; known keys are {', '.join(sorted(keys))}")
+        number, key = (*detail["loc"], "", "")[:2]
+        reason = detail["msg"].removeprefix("Value error, ")
+        if detail["type"] == "unexpected_keyword_argument":
+            reason = f"is none of {', '.join(field.name for field in fields(Fault))}"
+        raise ValueError(f"{path}: faults[{number}].{key}: {reason}".replace(".:", ":")) from error

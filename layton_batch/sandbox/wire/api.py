@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import IO, ClassVar, TypeVar
+from typing import IO, TypeVar
 
 import orjson
 from starlette.datastructures import QueryParams, UploadFile
 from starlette.responses import FileResponse, Response
 
 from layton_batch.sandbox.answerers.profiles import bundled_profiles
-from layton_batch.sandbox.answerers.questions import ModelReply, Question
-from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.lifecycle import SandboxEngine
-from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch, StoredFile
+from layton_batch.sandbox.engine.dialect import Rejection, Row, SandboxDialect
+from layton_batch.sandbox.engine.lifecycle import PHASES, SandboxEngine
+from layton_batch.sandbox.engine.store import BatchRefusal, SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire.reading import Body, json_object
 
+CHAT = "/v1/chat/completions"
 DAY = 86_400
-MODELS_CREATED = 1_760_000_000
 Stored = TypeVar("Stored", SandboxBatch, StoredFile)
 
 
@@ -43,8 +42,8 @@ class SandboxCall:
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
         text = self.query.get(name, str(default))
-        if re.fullmatch(r"-?[0-9]{1,12}", text) is None or not low <= int(text) <= high:
-            raise Rejection(400, f"{name} must be an integer between {low} and {high}, not {text!r}", param=name)
+        if re.fullmatch(r"[0-9]{1,12}", text) is None or not low <= int(text) <= high:
+            raise Rejection(400, f"{name} must be an integer between {low} and {high}, not {text!r}")
         return int(text)
 
 
@@ -52,36 +51,45 @@ class JsonReply(Response):
     media_type = "application/json"
 
     def render(self, content: object) -> bytes:
-        return orjson.dumps(content)
+        return orjson.dumps(content, default=str)
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`on` names the kind of call for counts and faults; `keyless` routes need no API key (signed addresses)."""
+    """`on` names the kind of call for counts and faults; `keyless` routes need no API key (signed addresses). What is
+    not a response becomes one in JSON."""
 
     method: str
     path: str
     on: str
-    handler: Callable[[SandboxCall], Response]
+    handler: Callable[[SandboxCall], object]
     keyless: bool = False
 
 
-class ProviderApi(ABC):
-    """`error_file`: failed rows go to a file of their own. `early_output`: the result file can be read while the batch
-    runs. `partial`: an expired or cancelled batch keeps the rows that were done. `statuses`: the provider's words for
-    the phases of a batch, where they are others."""
+def phase_words(words: str, begin: str = "") -> Mapping[str, str]:
+    """A provider's words for the phases of a batch, in their order, each with this beginning."""
+    return {phase: begin + word for phase, word in zip(PHASES, words.split(), strict=True)}
 
-    provider: str
+
+class ProviderApi(SandboxDialect):
+    """`prefix`: where the SDK is pointed to, by a variable with the provider's name or `address_name`; `at`: what it
+    puts between that and the paths of `routes`. These are a line a route: method, path, kind of call, and the handler
+    where its name is not that of the kind; ``-`` before the kind: no key is needed. `statuses`: the provider's words
+    for the phases of a batch. `page_words`: the parameters that limit a page and name its cursor.
+    `one_model`: a batch asks one model only."""
+
     prefix: str
-    error_file = False
-    early_output = False
-    partial = True
-    statuses: ClassVar[Mapping[str, str]] = {}
-    batch_prefix = ""
-    file_prefix = ""
+    address_name = ""
+    at = ""
+    routes: str
+    statuses = phase_words("validating in_progress finalizing cancelling completed failed expired cancelled")
+    one_model = False
+    batch_id = "batch_"
+    page_words = ("limit", "after")
     rows = 50_000
     file_bytes = 100_000_000
     line_bytes: int | None = None
+    key_header = ""
     no_key = Rejection(401, "You didn't provide an API key.", code="invalid_api_key")
 
     def __init__(self, engine: SandboxEngine) -> None:
@@ -91,43 +99,28 @@ class ProviderApi(ABC):
         self.rows = limits.rows or self.rows
         self.file_bytes = limits.file_bytes or self.file_bytes
         self.line_bytes = limits.line_bytes or self.line_bytes
-        engine.speak(self)
+
+    def endpoints(self) -> Iterator[Endpoint]:
+        for line in self.routes.strip().splitlines():
+            method, path, on, *handler = line.split()
+            name = on.removeprefix("-")
+            yield Endpoint(method, self.at + path, name, getattr(self, (handler or [name])[0]), keyless=on != name)
 
     @abstractmethod
-    def endpoints(self) -> Sequence[Endpoint]: ...
-
-    @abstractmethod
-    def refusal(self, rejection: Rejection) -> Mapping[str, object]:
+    def refusal(self, rejection: Rejection) -> dict[str, object]:
         """The body of an error, for calls and for rows."""
 
     @abstractmethod
     def view(self, call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
         """The batch as a poll shows it."""
 
-    @abstractmethod
-    def question(self, row: Row, batch: SandboxBatch) -> Question:
-        """Raises Rejection for a row that this provider answers with an error."""
-
-    @abstractmethod
-    def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]: ...
-
-    @abstractmethod
-    def failure(self, key: str, rejection: Rejection) -> dict[str, object]: ...
-
-    @abstractmethod
-    def output_ids(self) -> tuple[str, str]:
-        """New ids for the result and the error file."""
-
-    def caller_key(self, headers: Mapping[str, str], _query: Mapping[str, str]) -> str:
+    def admit_call(self, headers: Mapping[str, str]) -> None:
+        """Raises Rejection for a call without a key."""
         scheme, _, key = headers.get("authorization", "").partition(" ")
-        return key.strip() if scheme.lower() == "bearer" else ""
+        if not (headers.get(self.key_header) or (scheme.lower() == "bearer" and key.strip())):
+            raise self.no_key
 
-    def key(self, row: Row) -> str:
-        return str(row.get("custom_id") or "")
-
-    def unfinished(self, _key: str, _outcome: Outcome) -> dict[str, object] | None:
-        """The line for a row that was never run; None where the provider says nothing about such rows."""
-        return None
+    # ---- rows
 
     def check(self, batch: SandboxBatch, lines: Iterator[bytes], size: int) -> tuple[int, str, BatchRefusal | None]:
         """Judge the whole input: number of rows, the model they share or "", and why it is refused. The first thing
@@ -138,125 +131,155 @@ class ProviderApi(ABC):
             for number, line in enumerate(lines, 1):
                 self.check_line(number, line)
                 models.add(self.admit(json_object(line, "This line"), batch, keys))
-                self.check_models(models)
         except Rejection as refused:
-            return 0, "", self.batch_refusal(refused, number or None)
+            code = refused.code or "invalid_request"
+            return 0, "", BatchRefusal(code, refused.message, number or None)
         if not number:
-            empty = Rejection(400, "The batch input file is empty.", code="empty_file")
-            return 0, "", self.batch_refusal(empty, None)
+            return 0, "", BatchRefusal("empty_file", "The batch input file is empty.")
+        if self.one_model and len(models) > 1:
+            return 0, "", BatchRefusal("mismatched_model", f"All requests must name one model, not {sorted(models)}.")
         return number, models.pop() if len(models) == 1 else "", None
 
     def check_size(self, size: int, status: int = 400) -> None:
         if size > self.file_bytes:
             raise Rejection(status, f"{size} bytes; the limit is {self.file_bytes}.")
 
-    def check_line(self, number: int, line: bytes) -> None:
+    def check_line(self, number: int, line: bytes, status: int = 400) -> None:
         if number > self.rows:
-            raise Rejection(400, f"The file has more than the {self.rows} requests a batch may have.")
+            raise Rejection(status, f"The file has more than the {self.rows} requests a batch may have.")
         if self.line_bytes is not None and len(line) > self.line_bytes:
-            raise Rejection(400, f"A line of {len(line)} bytes; a request may have {self.line_bytes}.")
+            raise Rejection(status, f"A line of {len(line)} bytes; a request may have {self.line_bytes}.")
 
-    def admit(self, row: Row, batch: SandboxBatch, keys: set[str]) -> str:
+    def admit(self, _row: Row, batch: SandboxBatch, _keys: set[str]) -> str:
         """The row's model. Raises Rejection for a row that fails the whole batch; ``keys`` are those before it."""
         return batch.model
 
-    def check_models(self, _models: set[str]) -> None:
-        """Raises Rejection where one batch may not ask these models."""
-        return
+    # ---- batches
 
-    def batch_refusal(self, refused: Rejection, line: int | None) -> BatchRefusal:
-        return BatchRefusal(refused.code or "invalid_request", refused.message, line, refused.param)
+    def create_batch(
+        self, *, input_id: str, echo: Mapping[str, object], model: str = "", endpoint: str = CHAT
+    ) -> SandboxBatch:
+        """Make a new batch of the input, and return it as it is shown."""
+        now, name = self.engine.now(), new_id(self.batch_id)
+        return self.engine.create(self, SandboxBatch(name, self.provider, now, input_id, endpoint, model, echo))
 
     def status(self, batch: SandboxBatch) -> str:
-        phase = self.engine.phase(batch)
-        if phase == "odd" and batch.fate is not None:
-            return batch.fate.name
-        return self.statuses.get(phase, phase)
+        return self.statuses.get(batch.phase, batch.phase)
 
-    def poll(self, call: SandboxCall) -> Response:
-        return JsonReply(self.view(call, self.batch(call)))
+    def poll(self, call: SandboxCall) -> object:
+        return self.view(call, self.batch(call))
 
-    def cancel(self, call: SandboxCall) -> Response:
+    def cancel(self, call: SandboxCall) -> object:
         batch = self.batch(call)
-        if batch.outcome is not None:
+        if batch.ended is not None:
             raise Rejection(400, f"{batch.id} has ended and cannot be cancelled", code="FAILED_PRECONDITION")
-        return JsonReply(self.view(call, self.engine.cancel(batch)))
-
-    def delete_batch(self, call: SandboxCall) -> Response:
-        batch = self.batch(call)
-        if batch.outcome is None:
-            raise Rejection(409, f"{batch.id} is still in progress.")
-        self.store.drop_batch(self.provider, batch.id)
-        for name in filter(None, (batch.input_id, batch.output_id)):
-            self.store.drop_file(self.provider, name)
-        return JsonReply({"id": batch.id, "deleted": True})
-
-    def delete_file(self, call: SandboxCall) -> Response:
-        record = self.file(call)
-        self.store.drop_file(self.provider, record.id)
-        return JsonReply({"id": record.id, "object": "file", "deleted": True})
-
-    def content(self, call: SandboxCall) -> Response:
-        path = self.store.blob(self.provider, self.file(call).id)
-        return FileResponse(path, media_type="application/octet-stream")
+        return self.view(call, self.engine.current(self, batch.id, cancel=True) or batch)
 
     def batch(self, call: SandboxCall) -> SandboxBatch:
-        batch = self.engine.current(self.provider, self.batch_prefix + call.params["id"])
+        batch = self.engine.current(self, call.params["id"])
         if batch is None:
-            raise Rejection(404, f"batch {call.params['id']} not found", code="not_found", param="id")
+            raise Rejection(404, f"batch {call.params['id']} not found", code="not_found")
         return batch
 
-    def file(self, call: SandboxCall) -> StoredFile:
-        record = self.store.file(self.provider, self.file_prefix + call.params["id"])
+    def list(self, call: SandboxCall) -> object:
+        shown, cursor = self.page(call, self.engine.everything(self), 20, 100)
+        return self.listing([self.view(call, batch) for batch in shown], cursor)
+
+    def page(
+        self, call: SandboxCall, entries: Sequence[Stored], default: int, most: int
+    ) -> tuple[Sequence[Stored], str | None]:
+        """Return the entries behind the call's cursor, and the cursor behind them if more follow. Raises Rejection."""
+        limit, after = call.number(self.page_words[0], default, 1, most), call.query.get(self.page_words[1])
+        names = [entry.id for entry in entries]
+        if after and after not in names:
+            raise Rejection(400, f"No such cursor: {after}")
+        start = names.index(after) + 1 if after else 0
+        shown = entries[start : start + limit]
+        return shown, shown[-1].id if start + limit < len(entries) else None
+
+    def listing(self, views: Sequence[Mapping[str, object]], cursor: str | None) -> object:
+        """A page of a list: OpenAI's form."""
+        ends = {"first_id": views[0]["id"], "last_id": views[-1]["id"]} if views else {}
+        return {"object": "list", "data": views, **ends, "has_more": cursor is not None}
+
+    # ---- files
+
+    def upload(self, call: SandboxCall) -> object:
+        """Take a file in one multipart call. Raises Rejection."""
+        if call.upload is None or call.fields.get("purpose") != "batch":
+            raise Rejection(400, "An upload has a 'file' and a 'purpose' of batch.")
+        file_id = new_id(self.file_id)
+        size, digest = self.store.save_bytes(self.provider, file_id, call.upload.file)
+        record = StoredFile(
+            file_id, self.provider, call.upload.filename or "upload", "batch", self.engine.now(), size, digest
+        )
+        self.check_upload(record)
+        self.store.save(record)
+        return self.file_view(call, record)
+
+    def check_upload(self, _record: StoredFile) -> None:
+        """Raises Rejection for a file that is refused at once."""
+        return
+
+    def file(self, call: SandboxCall) -> object:
+        return self.file_view(call, self.stored_file(call))
+
+    def list_files(self, call: SandboxCall) -> object:
+        files = [file for file in self.store.files(self.provider) if call.query.get("search", "") in file.name]
+        shown, cursor = self.page(call, files, 10_000, 10_000)
+        return self.listing([self.file_view(call, file) for file in shown], cursor)
+
+    def results(self, call: SandboxCall) -> object:
+        """The bytes of a file."""
+        path = self.store.blob(self.provider, self.stored_file(call).id)
+        return FileResponse(path, media_type="application/octet-stream")
+
+    def input_file(self, name: object, status: int = 404) -> StoredFile:
+        """Return the uploaded file that a create call names. Raises Rejection."""
+        record = self.store.file(self.provider, str(name))
         if record is None or not record.ready:
-            raise Rejection(404, f"file {call.params['id']} not found", code="not_found", param="id")
+            raise Rejection(status, f"File {name!r} not found.", code="invalid_input_file")
         return record
 
-    def uploaded(self, call: SandboxCall, file_id: str, purposes: Sequence[str]) -> StoredFile:
-        """Store the file of a multipart upload; it is for the caller to record it. Raises Rejection."""
-        purpose = call.fields.get("purpose", "")
-        if call.upload is None or purpose not in purposes:
-            raise Rejection(400, f"An upload has a 'file' and a 'purpose' of {', '.join(purposes)}.", param="purpose")
-        size, digest = self.store.save_bytes(self.provider, file_id, call.upload.file)
-        name = call.fields.get("file_name") or call.upload.filename or "upload"
-        return StoredFile(file_id, self.provider, name, purpose, self.engine.now(), size, digest, "input")
+    def stored_file(self, call: SandboxCall) -> StoredFile:
+        record = self.store.file(self.provider, call.params["id"])
+        if record is None or not record.ready:
+            raise Rejection(404, f"file {call.params['id']} not found", code="not_found")
+        return record
 
-    def catalogue(self) -> Sequence[str]:
-        """The ids of the provider's models: made-up ones, those of the configuration. Batches of any are answered."""
-        profiles = bundled_profiles()
-        made_up = [(profile.provider, profile.model) for profile in profiles.participants.values()]
-        made_up += [(profile.provider, profile.model) for profile in profiles.judges.values()]
-        own = [model for provider, model in made_up if provider == self.provider]
-        return list(dict.fromkeys([*own, *sorted(self.engine.config.models)]))
+    def file_view(self, _call: SandboxCall, record: StoredFile) -> dict[str, object]:
+        return {
+            "id": record.id,
+            "object": "file",
+            "bytes": record.size,
+            "created_at": int(record.created),
+            "filename": record.name,
+            "purpose": record.purpose,
+            "status": "processed",
+        }
 
-    def known_model(self, call: SandboxCall, code: str | None = None) -> str:
-        """The model that the call asks for. Raises Rejection (404) for one that the provider does not have."""
+    # ---- models
+
+    def models(self, _call: SandboxCall) -> object:
+        return {"object": "list", "data": [self.model_view(model) for model in self.catalogue()]}
+
+    def model(self, call: SandboxCall) -> object:
+        """Raises Rejection (404) for a model that the provider does not have."""
         model = call.params["id"]
         if model not in self.catalogue():
-            raise Rejection(404, f"The model '{model}' does not exist or is not found.", code=code, param="model")
-        return model
+            message = f"The model '{model}' does not exist or is not found."
+            raise Rejection(404, message, code="model_not_found")
+        return self.model_view(model)
+
+    def catalogue(self) -> Sequence[str]:
+        """The ids of the provider's made-up models. Batches of any model are answered."""
+        profiles = bundled_profiles()
+        every = [(profile.provider, profile.model) for profile in profiles.participants]
+        every += [(profile.provider, profile.model) for profile in profiles.judges]
+        return [model for provider, model in every if provider == self.provider]
 
     def model_view(self, model: str) -> dict[str, object]:
-        """An entry in OpenAI's form."""
-        return {"id": model, "object": "model", "created": MODELS_CREATED, "owned_by": self.provider}
-
-
-def page(entries: Sequence[Stored], limit: int, after: str | None) -> tuple[Sequence[Stored], bool]:
-    """Return at most ``limit`` entries behind the id ``after``, and whether more follow. Raises Rejection."""
-    names = [entry.id for entry in entries]
-    if after and after not in names:
-        raise Rejection(400, f"No such cursor: {after}", param="after")
-    start = names.index(after) + 1 if after else 0
-    return entries[start : start + limit], start + limit < len(entries)
-
-
-def openai_page(
-    call: SandboxCall, entries: Sequence[Stored], most: int, view: Callable[[Stored], dict[str, object]]
-) -> Response:
-    """A page of a listing in OpenAI's form."""
-    shown, more = page(entries, call.number("limit", min(most, 20), 1, most), call.query.get("after"))
-    ends = {"first_id": shown[0].id if shown else None, "last_id": shown[-1].id if shown else None}
-    return JsonReply({"object": "list", "data": [view(entry) for entry in shown], **ends, "has_more": more})
+        return {"id": model, "object": "model", "created": 1_760_000_000, "owned_by": self.provider}
 
 
 def rfc3339(seconds: float | None) -> str | None:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import tempfile
 import threading
-import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from pathlib import Path
 from typing import IO
-from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, UploadFile
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from layton_batch.sandbox.engine.dialect import Rejection
-from layton_batch.sandbox.engine.faults import ACTIONS, Fault, FaultBook
+from layton_batch.sandbox.engine.faults import Fault, FaultBook
 from layton_batch.sandbox.wire.api import Endpoint, JsonReply, ProviderApi, SandboxCall
 
 _LOG = logging.getLogger(__name__)
@@ -60,137 +57,84 @@ class _Dropped(Response):
             pass
 
 
-class LoopbackOnly:
-    """Answers only calls that are addressed to this machine by a loopback name or address, on whatever port.
-
-    A page in a browser can have its own name resolve to 127.0.0.1 (DNS rebinding) and would then read all that is
-    here; the browser's Host header still gives that name.
-    """
-
-    def __init__(self, application: ASGIApp) -> None:
-        self._application = application
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        host = Headers(scope=scope).get("host", "")
-        if _is_loopback(host):
-            await self._application(scope, receive, send)
-            return
-        message = "this sandbox answers calls to 127.0.0.1, [::1] and localhost only"
-        await JsonReply({"error": {"message": message, "type": "misdirected_request"}}, 421)(scope, receive, send)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
-
-
 class Gateway:
     """Serves the APIs, one mount each."""
 
-    def __init__(self, faults: FaultBook, spool: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, faults: FaultBook, clock: Callable[[], float]) -> None:
         self._faults = faults
         self._clock = clock
-        self._spool = spool
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._lock = threading.Lock()
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Calls by provider and kind, refused and dropped ones included."""
         with self._lock:
-            counts: dict[str, dict[str, int]] = {}
-            for (provider, on), number in sorted(self._counts.items()):
-                counts.setdefault(provider, {})[on] = number
-            return counts
+            return {provider: dict(counts) for provider, counts in self._counts.items()}
 
     def mount(self, api: ProviderApi) -> BaseRoute:
-        routes = [Route(e.path, self._bound(api, e), methods=[e.method]) for e in api.endpoints()]
         nothing = Endpoint("GET", "/{path:path}", "unknown", _no_such_route, keyless=True)
-        routes.append(Route(nothing.path, self._bound(api, nothing), methods=_METHODS))
-        return Mount(api.prefix, routes=routes)
+        routes = [Route(e.path, self._bound(api, e), methods=[e.method]) for e in api.endpoints()]
+        return Mount(api.prefix, routes=[*routes, Route(nothing.path, self._bound(api, nothing), methods=_METHODS)])
 
     def _bound(self, api: ProviderApi, endpoint: Endpoint) -> Callable[[Request], object]:
         async def serve(request: Request) -> Response:
-            return await self._serve(api, endpoint, request)
+            with self._lock:
+                self._counts[api.provider][endpoint.on] += 1
+            try:
+                if not endpoint.keyless:
+                    api.admit_call(request.headers)
+                with tempfile.SpooledTemporaryFile(max_size=_SPOOL) as body:
+                    return await self._answered(api, endpoint, await _read(request, body))
+            except Rejection as rejection:
+                return _refused(api, rejection)
+            except ClientDisconnect:
+                return Response(status_code=499)
+            except HTTPException as error:
+                return _refused(api, Rejection(error.status_code, f"the body could not be read: {error.detail}"))
+            except Exception:
+                _LOG.exception("sandbox: %s %s failed", request.method, request.url.path)
+                return _refused(api, Rejection(500, "the sandbox itself failed; its log has the traceback"))
+            finally:
+                await request.close()
 
         return serve
 
-    async def _serve(self, api: ProviderApi, endpoint: Endpoint, request: Request) -> Response:
-        with self._lock:
-            self._counts[api.provider, endpoint.on] += 1
-        try:
-            _admit(api, endpoint, request)
-            with tempfile.SpooledTemporaryFile(max_size=_SPOOL, dir=str(self._spool)) as body:
-                return await self._answered(api, endpoint, await _read(request, body))
-        except Rejection as rejection:
-            return _refused(api, rejection)
-        except ClientDisconnect:
-            return Response(status_code=499)
-        except HTTPException as error:
-            return _refused(api, Rejection(error.status_code, f"the body could not be read: {error.detail}"))
-        except Exception:
-            _LOG.exception("sandbox: %s %s failed", request.method, request.url.path)
-            return _refused(api, Rejection(500, "the sandbox itself failed; its log has the traceback"))
-
     async def _answered(self, api: ProviderApi, endpoint: Endpoint, call: SandboxCall) -> Response:
-        fault = None
-        try:
-            if endpoint.on in ACTIONS:
-                fault = self._faults.due(api.provider, endpoint.on, _subject(endpoint, call))
-            if fault is not None and fault.action == "drop":
+        fault = self._faults.due(api.provider, endpoint.on, _subject(endpoint, call))
+        injected = Rejection(
+            fault.status, fault.name or "injected failure", code=fault.kind or None, retry_after=fault.retry_after
+        )
+        match fault.action:
+            case "drop":
                 return _Dropped()
-            if fault is not None and fault.action == "status":
-                return _refused(api, _injected(fault))
-            if fault is not None and fault.action == "delay":
+            case "status":
+                return _refused(api, injected)
+            case "delay":
                 await asyncio.sleep(fault.seconds)
-            response = await run_in_threadpool(endpoint.handler, call)
-            response.headers["date"] = formatdate(self._clock(), usegmt=True)
-            if fault is not None and fault.action == "status_after":
-                return _refused(api, _injected(fault))
-            return response if fault is None else await run_in_threadpool(_damaged, response, fault)
+        try:
+            answer = await run_in_threadpool(endpoint.handler, call)
         except Rejection as rejection:
-            return _Dropped() if fault is not None and fault.action == "drop_after" else _refused(api, rejection)
-        finally:
-            if call.upload is not None:
-                await call.upload.close()
-
-
-def _admit(api: ProviderApi, endpoint: Endpoint, request: Request) -> None:
-    if not endpoint.keyless and not api.caller_key(request.headers, request.query_params):
-        raise api.no_key
-
-
-def _injected(fault: Fault) -> Rejection:
-    text = fault.name or "injected failure"
-    return Rejection(fault.status, text, code=fault.kind or None, retry_after=fault.retry_after)
+            return _Dropped() if fault.action == "drop_after" else _refused(api, rejection)
+        if fault.action == "status_after":
+            return _refused(api, injected)
+        response = answer if isinstance(answer, Response) else JsonReply(answer)
+        response.headers["date"] = formatdate(self._clock(), usegmt=True)
+        return await run_in_threadpool(_damaged, response, fault)
 
 
 async def _read(request: Request, body: IO[bytes]) -> SandboxCall:
-    fields: dict[str, str] = {}
-    upload: UploadFile | None = None
+    form: Mapping[str, str | UploadFile] = {}
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
-        for name, value in (await request.form()).multi_items():
-            if isinstance(value, UploadFile):
-                upload = value
-            else:
-                fields[name] = value
+        form = await request.form()
     else:
         async for chunk in request.stream():
             body.write(chunk)
     body.seek(0)
     root = f"{request.url.scheme}://{request.headers.get('host', request.url.netloc)}"
-    return SandboxCall(
-        path=request.url.path,
-        root=root,
-        params=request.path_params,
-        query=request.query_params,
-        headers=request.headers,
-        body=body,
-        fields=fields,
-        upload=upload,
-    )
+    parts = request.url.path, root, request.path_params, request.query_params, request.headers
+    fields = {name: value for name, value in form.items() if isinstance(value, str)}
+    uploads = [value for value in form.values() if isinstance(value, UploadFile)]
+    return SandboxCall(*parts, body, fields, uploads[0] if uploads else None)
 
 
 def _subject(endpoint: Endpoint, call: SandboxCall) -> str:
@@ -213,27 +157,20 @@ def _refused(api: ProviderApi, rejection: Rejection) -> Response:
 
 def _damaged(response: Response, fault: Fault) -> Response:
     """Apply a fault to a finished reply."""
-    match fault.action:
-        case "drop_after":
-            return _Dropped()
-        case "not_json":
-            return HTMLResponse("<html><body><h1>502 Bad Gateway</h1></body></html>")
-        case "truncate":
-            whole = _bytes_of(response)
-            return Response(whole[: _middle(whole, fault.share)], response.status_code, media_type=response.media_type)
-        case "short":
-            lines = _bytes_of(response).splitlines(keepends=True)
-            part = b"".join(lines[: int(len(lines) * fault.share)])
-            return Response(part, response.status_code, media_type=response.media_type)
-        case "cut":
-            whole = _bytes_of(response)
-            head = Response(whole, response.status_code, media_type=response.media_type)
-            return _Dropped(head, whole[: _middle(whole, fault.share)])
-    return response
-
-
-def _bytes_of(response: Response) -> bytes:
-    return Path(response.path).read_bytes() if isinstance(response, FileResponse) else bytes(response.body)
+    if fault.action == "drop_after":
+        return _Dropped()
+    if fault.action == "not_json":
+        return HTMLResponse("<html><body><h1>502 Bad Gateway</h1></body></html>")
+    if fault.action not in ("truncate", "short", "cut"):
+        return response
+    whole = Path(response.path).read_bytes() if isinstance(response, FileResponse) else bytes(response.body)
+    part = whole[: _middle(whole, fault.share)]
+    if fault.action == "short":
+        lines = whole.splitlines(keepends=True)
+        part = b"".join(lines[: int(len(lines) * fault.share)])
+    if fault.action == "cut":
+        return _Dropped(Response(whole, response.status_code, media_type=response.media_type), part)
+    return Response(part, response.status_code, media_type=response.media_type)
 
 
 def _middle(whole: bytes, share: float) -> int:

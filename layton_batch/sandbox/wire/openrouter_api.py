@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
 
 import orjson
-from starlette.responses import Response
 
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.store import BatchRefusal, SandboxBatch, new_id
-from layton_batch.sandbox.wire.api import (
-    DAY,
-    MODELS_CREATED,
-    Endpoint,
-    JsonReply,
-    ProviderApi,
-    SandboxCall,
-    openai_page,
-)
+from layton_batch.sandbox.engine.execution import lines_of
+from layton_batch.sandbox.engine.ledger import charge
+from layton_batch.sandbox.engine.store import SandboxBatch, new_id
+from layton_batch.sandbox.wire.api import CHAT, DAY, ProviderApi, SandboxCall
 from layton_batch.sandbox.wire.openai_api import chat_question
 from layton_batch.sandbox.wire.reading import Body, of_kind, one_of, required
-from layton_batch.sandbox.wire.reply_bodies import chat_usage, completion, said, thinking_text
+from layton_batch.sandbox.wire.reply_bodies import completion, message_with_refusal, thinking_text
 
-_AT = "/api/v1/batches"
 _BATCH_ENTRY = ":batch"
 """Ending of the catalogue's second entry of a model, the one with the price of batches."""
 
@@ -34,30 +24,25 @@ class OpenRouterApi(ProviderApi):
     """Batches of one model each; one array of results holds all rows, and a batch that does not complete shows none."""
 
     provider = "openrouter"
-    prefix = "/openrouter"
+    prefix = "/openrouter/api/v1"
     partial = False
-    statuses: ClassVar[Mapping[str, str]] = {"running": "in_progress"}
+    batch_id = "batch-"
     rows = 5_000
     file_bytes = 200_000_000
+    routes = """
+        POST /batches create
+        GET /batches list
+        GET /batches/{id} poll
+        GET /models models
+    """
 
-    def endpoints(self) -> Sequence[Endpoint]:
-        return [
-            Endpoint("POST", _AT, "create", self.create),
-            Endpoint("GET", _AT, "list", self.list_batches),
-            Endpoint("GET", _AT + "/{id}", "poll", self.poll),
-            Endpoint("DELETE", _AT + "/{id}", "delete", self.delete_batch),
-            Endpoint("GET", "/api/v1/models", "models", self.models),
-        ]
-
-    def refusal(self, rejection: Rejection) -> Mapping[str, object]:
+    def refusal(self, rejection: Rejection) -> dict[str, object]:
         return {"error": {"code": rejection.status, "message": rejection.message}}
 
-    def models(self, _call: SandboxCall) -> Response:
-        ids = dict.fromkeys(model.removesuffix(_BATCH_ENTRY) for model in self.catalogue())
-        entries = [entry for model in ids for entry in (model, model + _BATCH_ENTRY)]
-        return JsonReply({"data": [{"id": model, "name": model, "created": MODELS_CREATED} for model in entries]})
+    def catalogue(self) -> Sequence[str]:
+        return [entry for model in super().catalogue() for entry in (model, model + _BATCH_ENTRY)]
 
-    def create(self, call: SandboxCall) -> Response:
+    def create(self, call: SandboxCall) -> object:
         """The body is read as a stream, so that what stands behind the requests is not there."""
         self.check_size(call.body.seek(0, 2), 413)
         call.body.seek(0)
@@ -65,30 +50,14 @@ class OpenRouterApi(ProviderApi):
         before = list(body)[: list(body).index("requests")] if "requests" in body else []
         if not {"endpoint", "model"} <= set(before):
             raise Rejection(400, "'endpoint' and 'model' must appear before 'requests' in the request body.")
-        endpoint = one_of(body["endpoint"], "endpoint", ("/v1/chat/completions",))
-        one_of(body.get("completion_window", "24h"), "completion_window", ("24h",))
+        one_of(body["endpoint"], "endpoint", (CHAT,))
         model, requests = required(body, "model", str), required(body, "requests", list)
         if len(requests) > self.rows:
             raise Rejection(400, f"requests must hold 1 to {self.rows} requests, not {len(requests)}.")
-        input_id = new_id("requests_")
+        input_id = new_id(self.file_id)
         self.store.save_bytes(self.provider, input_id, _lines(requests, model))
-        batch = SandboxBatch(
-            id=new_id("batch-"),
-            provider=self.provider,
-            created=self.engine.now(),
-            input_id=input_id,
-            endpoint=endpoint,
-            model=model.removesuffix(_BATCH_ENTRY),
-            echo={"model": model},
-            rows=len(requests),
-        )
-        return JsonReply(self._summary(self.engine.create(batch)), 202)
-
-    def list_batches(self, call: SandboxCall) -> Response:
-        wanted = call.query.getlist("status")
-        batches = self.engine.everything(self.provider)
-        shown = [batch for batch in batches if not wanted or self.status(batch) in wanted]
-        return openai_page(call, shown, 100, self._summary)
+        batch = self.create_batch(input_id=input_id, model=model.removesuffix(_BATCH_ENTRY), echo={"model": model})
+        return self.view(call, batch)
 
     def admit(self, row: Row, batch: SandboxBatch, keys: set[str]) -> str:
         """Every request is checked after the batch was accepted; the first one that is refused fails the batch."""
@@ -98,56 +67,35 @@ class OpenRouterApi(ProviderApi):
         except Rejection as rejection:
             raise Rejection(400, f"Request {key!r}: {rejection.message}") from rejection
         if key in keys or pictures:
-            reason = "its custom_id is used more than once" if key in keys else "data: URIs of images are rejected"
+            reason = "Duplicate custom_id" if key in keys else "data: URIs of images are rejected"
             raise Rejection(400, f"Request {key!r}: {reason}")
         keys.add(key)
         return batch.model
 
-    def batch_refusal(self, refused: Rejection, line: int | None) -> BatchRefusal:
-        return BatchRefusal("invalid_request_error", refused.message)
-
-    def check(self, batch: SandboxBatch, lines: Iterator[bytes], size: int) -> tuple[int, str, BatchRefusal | None]:
-        """Google's models take one response format a batch."""
-        formats: set[bytes] = set()
-
-        def noted() -> Iterator[bytes]:
-            for line in lines:
-                formats.add(orjson.dumps(orjson.loads(line)["body"].get("response_format")))
-                yield line
-
-        rows, model, problem = super().check(batch, noted(), size)
-        if problem is None and batch.model.startswith("google/") and len(formats) > 1:
-            return 0, "", BatchRefusal("invalid_request_error", "response_format differs between the requests")
-        return rows, model, problem
-
     def question(self, row: Row, batch: SandboxBatch) -> Question:
-        return chat_question(self.provider, required(row, "body", dict), self.key(row), batch.model, strict=True)
+        return chat_question(self.provider, required(row, "body", dict), self.key(row), batch.model)
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
-        message = {**said(reply), "reasoning": thinking_text(reply) if reply.reasoning_tokens else None}
-        body = {**completion(question, reply, message, chat_usage(reply)), "id": new_id("gen-batch-")}
-        response = {"status_code": 200, "request_id": new_id("request_"), "body": body}
-        return _line(question.custom_id, response, None)
+        message = {**message_with_refusal(reply), "reasoning": thinking_text(reply) if reply.reasoning_tokens else None}
+        response = {"status_code": 200, "request_id": new_id("request_"), "body": completion(question, reply, message)}
+        return {"id": new_id("batch_req_"), "custom_id": question.custom_id, "response": response, "error": None}
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
         kind = rejection.code or ("server_error" if rejection.status >= 500 else "invalid_request_error")
-        return _line(key, None, {"type": kind, "message": rejection.message, "param": rejection.param})
+        error = {"type": kind, "message": rejection.message, "param": None}
+        return {"id": new_id("batch_req_"), "custom_id": key, "response": None, "error": error}
 
-    def output_ids(self) -> tuple[str, str]:
-        return new_id("results_"), new_id("errors_")
-
-    def view(self, call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
-        view = self._summary(batch)
-        if batch.outcome == "completed":
-            path = self.store.blob(self.provider, batch.output_id)
-            lines = path.read_bytes().splitlines() if batch.output_id else []
-            view["results"] = [orjson.Fragment(line) for line in lines]
+    def poll(self, call: SandboxCall) -> object:
+        batch = self.batch(call)
+        view = self.view(call, batch)
+        if batch.phase == "completed":
+            lines = lines_of(self.store.blob(self.provider, batch.output_id)) if batch.output_id else ()
+            view["results"] = list(map(orjson.Fragment, lines))
         return view
 
-    def _summary(self, batch: SandboxBatch) -> dict[str, object]:
-        """Return the batch as lists show it, without results."""
-        ended = batch.outcome is not None
-        completed = batch.succeeded if ended else self.engine.progress(batch)
+    def view(self, _call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+        """The batch as lists show it, without results."""
+        failed = batch.ended is not None and batch.problem is not None
         return {
             "id": batch.id,
             "object": "batch",
@@ -159,18 +107,17 @@ class OpenRouterApi(ProviderApi):
             "created_at": int(batch.created),
             "finalized_at": None if batch.ended is None else int(batch.ended),
             "expires_at": int(batch.created) + DAY,
-            "request_counts": {"total": batch.rows, "completed": completed, "failed": batch.failed},
-            "usage": self._usage(batch) if batch.outcome == "completed" else None,
+            "request_counts": {"total": batch.rows, "completed": batch.succeeded, "failed": batch.failed},
+            "usage": self._usage(batch) if batch.phase == "completed" else None,
             "results": None,
-            "error": {"message": batch.problem.message} if ended and batch.problem is not None else None,
+            "error": {"message": batch.problem.message} if failed and batch.problem else None,
         }
 
     def _usage(self, batch: SandboxBatch) -> dict[str, object]:
         read, written = batch.usage.input_tokens, batch.usage.output_tokens
-        bills = [row.usd for row in self.store.billed() if row.batch_id == batch.id]
-        cost = float(sum((Decimal(usd) for usd in bills if usd is not None), Decimal(0)))
+        cost = charge(self.provider, batch.model, batch.usage)
         tokens = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-        return {**tokens, "cost": cost if None not in bills else None, "is_byok": False}
+        return {**tokens, "cost": None if cost is None else float(cost), "is_byok": False}
 
 
 def _lines(requests: Sequence[object], model: str) -> Iterator[bytes]:
@@ -180,7 +127,3 @@ def _lines(requests: Sequence[object], model: str) -> Iterator[bytes]:
         if required(request, "body", dict, f"requests[{index}].").get("model", model) != model:
             raise Rejection(400, f"requests[{index}].body.model does not match the batch's model.")
         yield orjson.dumps(request) + b"\n"
-
-
-def _line(key: str, response: Mapping[str, object] | None, error: Mapping[str, object] | None) -> dict[str, object]:
-    return {"id": new_id("batch_req_"), "custom_id": key, "response": response, "error": error}

@@ -9,8 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import orjson
 
@@ -27,7 +26,7 @@ _KINDS = {dict: "an object", list: "an array", str: "a string", int: "an integer
 def of_kind(value: object, kind: type[Value], name: str) -> Value:
     """Return the value of the field ``name``. Raises Rejection where it is of another kind."""
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise Rejection(400, f"Invalid type for '{name}': expected {_KINDS[kind]}.", code="invalid_type", param=name)
+        raise Rejection(400, f"Invalid type for '{name}': expected {_KINDS[kind]}.", code="invalid_type")
     return value
 
 
@@ -36,7 +35,7 @@ def required(body: Body, name: str, kind: type[Value], within: str = "") -> Valu
     value = body.get(name)
     if value in (None, "", [], 0):
         name = within + name
-        raise Rejection(400, f"Missing required parameter: '{name}'.", code="missing_required_parameter", param=name)
+        raise Rejection(400, f"Missing required parameter: '{name}'.", code="missing_required_parameter")
     return of_kind(value, kind, within + name)
 
 
@@ -48,7 +47,7 @@ def section(body: Body, name: str) -> Body:
 def one_of(value: object, name: str, allowed: Sequence[str]) -> str:
     if value not in allowed:
         message = f"Invalid value: {value!r}. Supported values for '{name}' are: {', '.join(allowed)}."
-        raise Rejection(400, message, code="invalid_value", param=name)
+        raise Rejection(400, message, code="invalid_value")
     return str(value)
 
 
@@ -70,8 +69,7 @@ def output_limit(body: Body, *names: str) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class PromptParts:
+class PromptParts(NamedTuple):
     """Content of a row: the text of the system and of the user, parts joined by newlines, and the pictures in order."""
 
     system: str
@@ -84,37 +82,32 @@ _SPEAKERS = {"system": "system", "developer": "system", "user": "user", "assista
 
 def conversation(messages: Sequence[object], instructions: object = None, content: str = "content") -> PromptParts:
     """Read messages, and ``instructions`` that stand before them. ``content`` is where a message has its parts."""
-    texts: dict[str, list[str]] = {"system": list(_texts(instructions)), "user": [], "": []}
+    texts: dict[str, list[str]] = {"system": [], "user": [], "": []}
     images: list[bytes] = []
-    for index, entry in enumerate(messages):
+    for index, entry in enumerate([{"role": "system", content: instructions}, *messages], -1):
         where = f"messages[{index}]"
         message = of_kind(entry, dict, where)
         speaker = _SPEAKERS[one_of(message.get("role", "user"), f"{where}.role", list(_SPEAKERS))]
         for part in _parts(message.get(content), f"{where}.{content}"):
-            (texts[speaker] if isinstance(part, str) else images).append(part)  # type: ignore[arg-type]
+            if isinstance(part, str):
+                texts[speaker].append(part)
+            else:
+                images.append(part)
     return PromptParts("\n".join(texts["system"]), "\n".join(texts["user"]), tuple(images))
 
 
-def _texts(instructions: object) -> Iterator[str]:
-    return (part for part in _parts(instructions, "system") if isinstance(part, str))
-
-
 def _parts(content: object, where: str) -> Iterator[str | bytes]:
-    if content is None or isinstance(content, str):
-        yield from [content] if content is not None else []
+    if isinstance(content, str):
+        yield content
         return
-    for index, entry in enumerate(of_kind(content, list, where)):
+    for index, entry in enumerate(of_kind([] if content is None else content, list, where)):
         place = f"{where}[{index}]"
         part = of_kind(entry, dict, place)
         if "image_url" in part:
             url = part["image_url"]
             yield _of_url(url if isinstance(url, str) else of_kind(url, dict, place).get("url"), place)
-        elif "source" in part:
-            source = of_kind(part["source"], dict, place)
-            yield _picture(source.get("data"), source.get("media_type"), place)
-        elif "inlineData" in part:
-            source = of_kind(part["inlineData"], dict, place)
-            yield _picture(source.get("data"), source.get("mimeType"), place)
+        elif source := section(part, "source") or section(part, "inlineData"):
+            yield _picture(source.get("data"), source.get("media_type") or source.get("mimeType"), place)
         else:
             yield of_kind(part.get("text"), str, f"{place}.text")
 
@@ -124,7 +117,7 @@ def _of_url(url: object, place: str) -> bytes:
     match = _DATA_URL.match(text)
     if match is None:
         message = f"'{place}' is not a base64 data URL; the sandbox fetches nothing from a network."
-        raise Rejection(400, message, code="invalid_image_url", param=place)
+        raise Rejection(400, message, code="invalid_image_url")
     return _picture(text[match.end() :], match.group(1), place)
 
 
@@ -132,14 +125,12 @@ def _picture(encoded: object, media_type: object, place: str) -> bytes:
     """Decode base64 and hold it against the media type it claims."""
     try:
         raw = base64.b64decode(of_kind(encoded, str, place), validate=True)
-    except binascii.Error as error:
-        raise Rejection(
-            400, f"Invalid base64 image in '{place}': {error}", code="invalid_image", param=place
-        ) from error
+    except binascii.Error:
+        raw = b""
     magic = _MAGIC.get(str(media_type))
     if magic is None or not raw.startswith(magic):
-        message = f"The image in '{place}' is not {media_type}: its first bytes say otherwise."
-        raise Rejection(400, message, code="invalid_image", param=place)
+        message = f"Invalid image in '{place}': not base64 of {media_type}, by its first bytes."
+        raise Rejection(400, message, code="invalid_image")
     return raw
 
 
@@ -154,17 +145,16 @@ def strict_schema(schema: Body, parameter: str) -> Body:
             nodes += node
         if not isinstance(node, dict):
             continue
-        properties = of_kind(node.get("properties", {}), dict, parameter)
+        properties = section(node, "properties")
         if node.get("type") == "object" or properties:
             if node.get("additionalProperties") is not False:
                 raise _schema_fault(parameter, "'additionalProperties' is required to be supplied and to be false")
             missing = set(properties) - set(of_kind(node.get("required", []), list, parameter))
             if missing:
                 raise _schema_fault(parameter, f"'required' must include every key. Missing '{min(missing)}'")
-        nodes += [*properties.values(), node.get("items"), node.get("anyOf")]
-        nodes += of_kind(node.get("$defs", {}), dict, parameter).values()
+        nodes += [*properties.values(), node.get("items"), node.get("anyOf"), *section(node, "$defs").values()]
     return schema
 
 
 def _schema_fault(parameter: str, reason: str) -> Rejection:
-    return Rejection(400, f"Invalid schema for {parameter}: {reason}.", param=parameter)
+    return Rejection(400, f"Invalid schema for {parameter}: {reason}.")

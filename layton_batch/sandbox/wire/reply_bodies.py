@@ -1,47 +1,45 @@
-"""The two reply forms of OpenAI: chat completions, which five more providers write, and responses."""
+"""The two reply forms of OpenAI: chat completions, which six more providers write, and responses."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 
-from layton_batch.sandbox.answerers.questions import ModelReply, Question
+from layton_batch.sandbox.answerers.questions import ModelReply, Question, SandboxUsage
 from layton_batch.sandbox.engine.store import new_id
 
 
-def completion(
-    question: Question, reply: ModelReply, message: Mapping[str, object], usage: Mapping[str, object]
-) -> dict[str, object]:
-    """A finished chat completion; a refusal is an ordinary stop."""
+def completion(question: Question, reply: ModelReply, message: Mapping[str, object]) -> dict[str, object]:
+    """A finished chat completion; a refusal is an ordinary stop. Cached tokens are within the prompt's, reasoning is
+    within the completion's."""
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", **message},
+        "logprobs": None,
+        "finish_reason": "length" if reply.finish == "length" else "stop",
+    }
     return {
         "id": new_id("chatcmpl-"),
         "object": "chat.completion",
         "created": int(time.time()),
         "model": question.model,
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", **message},
-                "logprobs": None,
-                "finish_reason": "length" if reply.finish == "length" else "stop",
-            }
-        ],
-        "usage": usage,
+        "choices": [choice],
+        "usage": usage_view(reply.usage, "prompt_tokens", "completion_tokens"),
     }
 
 
-def chat_usage(reply: ModelReply) -> dict[str, object]:
-    """Cached tokens are within the prompt's, reasoning within the completion's."""
+def usage_view(usage: SandboxUsage, read: str = "input_tokens", written: str = "output_tokens") -> dict[str, object]:
+    """Tokens under OpenAI's words for those that are read and those that are written."""
     return {
-        "prompt_tokens": reply.input_tokens,
-        "completion_tokens": reply.output_tokens,
-        "total_tokens": reply.input_tokens + reply.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": reply.cached_input_tokens},
-        "completion_tokens_details": {"reasoning_tokens": reply.reasoning_tokens},
+        read: usage.input_tokens,
+        written: usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        f"{read}_details": {"cached_tokens": usage.cached_input_tokens},
+        f"{written}_details": {"reasoning_tokens": usage.reasoning_tokens},
     }
 
 
-def said(reply: ModelReply) -> dict[str, object]:
+def message_with_refusal(reply: ModelReply) -> dict[str, object]:
     """A message where refusals have a field of their own."""
     refused = reply.finish == "refusal"
     return {"content": None if refused else reply.text, "refusal": reply.text if refused else None}
@@ -72,12 +70,5 @@ def response(question: Question, reply: ModelReply) -> dict[str, object]:
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
         "model": question.model,
         "output": output,
-        "service_tier": "default",
-        "usage": {
-            "input_tokens": reply.input_tokens,
-            "input_tokens_details": {"cached_tokens": reply.cached_input_tokens},
-            "output_tokens": reply.output_tokens,
-            "output_tokens_details": {"reasoning_tokens": reply.reasoning_tokens},
-            "total_tokens": reply.input_tokens + reply.output_tokens,
-        },
+        "usage": usage_view(reply.usage),
     }
