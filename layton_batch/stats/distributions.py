@@ -153,9 +153,11 @@ def exact_sign_test(first: int, second: int) -> float:
 
     1 without any change.
     """
-    from scipy import stats
+    if not first + second:
+        return 1.0
+    from scipy import special
 
-    return float(stats.binomtest(first, first + second).pvalue) if first + second else 1.0
+    return min(1.0, 2 * float(special.bdtr(min(first, second), first + second, 0.5)))
 
 
 def two_sided_quantile(level: float) -> float:

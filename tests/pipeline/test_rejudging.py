@@ -21,6 +21,7 @@ from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.gold import GoldSet
 from layton_batch.scoring.gold_file import read_gold
 from layton_batch.scoring.judge_quality import diagnose
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.leaderboard import OTHER_JURY
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.settings import Settings
@@ -95,7 +96,7 @@ def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_
     judge = "tern-3-referee"
     with done.open(asked()) as run:
         verdicts = judged(run, "both_correct")
-        found = {one.judge: one for one in diagnose(verdicts, *frames([]), ScoringRules()).drift}
+        found = {one.judge: one for one in diagnose(verdicts, JuryBoard(*frames([]), ScoringRules())).drift}
     twice = verdicts.explode("verdicts").unnest("verdicts").drop_nulls(["verdict", "recorded"])
     assert found[judge].answers == twice.filter(pl.col("judge") == judge).height > 0
     moved = twice.filter(pl.col("judge") == judge, pl.col("verdict") != pl.col("recorded")).height
