@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
+from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET
 from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, Entrant
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import labels_for
@@ -249,6 +249,14 @@ def _counts_of(kinds: Counter[str], unjudged: int) -> _Row:
         "n_unjudged": unjudged,
         "failures": failures_of(failures),
     }
+
+
+def with_failures(board: pl.DataFrame) -> pl.DataFrame:
+    """A jury's board as it is stored, with the column ``failures``, which follows from its counts."""
+    kinds = (*_NEVER_JUDGED, "unjudged")
+    rows = board.select(f"n_{kind}" for kind in kinds).iter_rows()
+    failures = [failures_of({kind: count for kind, count in zip(kinds, row, strict=True) if count}) for row in rows]
+    return board.with_columns(pl.Series("failures", failures, dtype=LEADERBOARD["failures"].dtype))
 
 
 def failures_of(counts: Mapping[str, int]) -> list[dict[str, object]]:

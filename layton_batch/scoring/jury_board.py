@@ -62,7 +62,7 @@ class JuryBoard:
     def draws(self) -> tuple[FloatArray, FloatArray]:
         """Draw all scores together, [T, K], on these items and on new ones."""
         rates = rate_draws(self._fit, seed=STREAM, draws=DRAWS)
-        return draws_on_these(self.counts, rates, seed=STREAM), draws_on_new(self.counts, rates, seed=STREAM)
+        return draws_on_these(self._fit, rates, seed=STREAM), draws_on_new(self._fit, rates, seed=STREAM)
 
     @cached_property
     def rates(self) -> tuple[FloatArray, FloatArray]:

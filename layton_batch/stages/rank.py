@@ -27,6 +27,7 @@ from layton_batch.scoring.annotations import (
     with_annotations,
 )
 from layton_batch.scoring.annotator_agreement import annotator_agreement
+from layton_batch.scoring.board import with_failures
 from layton_batch.scoring.compare import Pair, pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
 from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, with_contents
@@ -174,6 +175,14 @@ def _labels_digest(run: Run) -> str | None:
 def board(run: Run, rules: ScoringRules) -> pl.DataFrame:
     """The leaderboard of the models that are done, by these rules."""
     return _ranked(run, jury_boards(run, rules) if run.task.uses_jury else rule_board(run, rules))
+
+
+def shown_board(run: Run) -> pl.DataFrame:
+    """The run's leaderboard with the models that are not complete: a jury's from its table, if that is of now."""
+    part = run.folder.part("leaderboard", "leaderboard")
+    if run.task.uses_jury and part.exists() and is_current(run):
+        return with_failures(tables.read_part(part))
+    return with_incomplete(board(run, run.rules), incomplete_of(run))
 
 
 def _ranked(run: Run, boards: RuleBoard | Sequence[JuryBoard]) -> pl.DataFrame:
