@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import rankdata
 
-from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.judge_quality import JudgeDrift, is_drift
-from layton_batch.scoring.posterior import VotePosterior
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.counts import Counts, FloatArray
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
@@ -60,19 +59,17 @@ def play(world: str, number: int, *, drawn: bool) -> Played:
     rng = np.random.default_rng([SEED, zlib.crc32(world.encode()), number])
     board, declared = draw(WORLDS[world], rng), getattr(WORLDS[world], "wrong_labels", 0.0)
     warned, in_turn = _is_warned(board), getattr(WORLDS[world], "in_turn", False)
-    votes, labels = named(board)
+    jury_board = JuryBoard(*named(board), ScoringRules(label_error=declared, drifted=warned, in_turn=in_turn))
     begun = time.process_time()
-    counted = count_votes(votes, labels)
-    posterior = VotePosterior(counted.counts, ScoringRules(label_error=declared, drifted=warned, in_turn=in_turn))
-    rows = posterior.scores
-    joint = posterior.draws() if drawn else None
+    counts, rows = jury_board.counts, jury_board.scores
+    joint = jury_board.draws if drawn else None
     spent = time.process_time() - begun
     here, new = (board.here, board.new)
-    alone, alone_new = _labels_alone(counted.counts)
+    alone, alone_new = _labels_alone(counts)
     return Played(
         world=world,
         board=number,
-        own=(counted.counts.own_labels.sum(axis=1) > 0).tolist(),
+        own=(counts.own_labels.sum(axis=1) > 0).tolist(),
         held=[_holds(row.lower, row.upper, truth) for row, truth in zip(rows, here, strict=True)],
         width=[_half(row.lower, row.upper) for row in rows],
         held_new=[_holds(row.new_lower, row.new_upper, truth) for row, truth in zip(rows, new, strict=True)],

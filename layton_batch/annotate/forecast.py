@@ -12,7 +12,7 @@ from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, JoinedLabels
 from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotator_agreement
 from layton_batch.scoring.label_plan import LabelForecast, LabelRequest, outlook
-from layton_batch.stages.rank import evidence, joined
+from layton_batch.stages.rank import joined, jury_board
 
 QUEUE = 100
 
@@ -35,10 +35,9 @@ class Forecast:
 
 def forecast(run: Run, design: str, extra: int = 0) -> Forecast:
     """Compute the forecast from the present labels. ``extra``: answers in the queue beyond the usual number."""
-    rules = run.rules
-    votes, labels = evidence(run, rules.metric)
-    given = joined(run, votes)
-    view = outlook(votes, labels, rules, design, length=QUEUE + extra)
+    board = jury_board(run, run.rules)
+    given = joined(run, board.votes)
+    view = outlook(board, design, length=QUEUE + extra)
     return Forecast(
         outlook=view,
         queue=tuple(map(_key, view.queue)),
@@ -47,8 +46,8 @@ def forecast(run: Run, design: str, extra: int = 0) -> Forecast:
             for key, annotations in _by_key(given)
         },
         disputed={key: differing for key, annotations in _by_key(given) if (differing := _dispute(annotations))},
-        agreement=annotator_agreement(given, rules.metric, rules.level),
-        labels=labels.height,
+        agreement=annotator_agreement(given, board.rules.metric, board.rules.level),
+        labels=board.labels.height,
     )
 
 

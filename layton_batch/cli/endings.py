@@ -52,11 +52,10 @@ def _print_board(run: Run) -> None:
     """Print the board of the complete models, what a reader has to know of it, and the total of the bill."""
     from layton_batch.reports.cost_document import total_line
     from layton_batch.reports.leaderboard_tables import print_board
-    from layton_batch.scoring.leaderboard import with_incomplete
     from layton_batch.stages.publish import cost_report
-    from layton_batch.stages.rank import board, incomplete_of, reader_notes
+    from layton_batch.stages.rank import reader_notes, shown_board
 
-    print_board(with_incomplete(board(run, run.rules), incomplete_of(run)))
+    print_board(shown_board(run))
     for line in reader_notes(run):
         say(line)
     say(total_line(cost_report({run.folder: run.store})))

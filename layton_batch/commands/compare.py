@@ -111,10 +111,7 @@ def compare(
     columns = TableColumns.of(names_of(column, "column"))
     options = BoardOptions(metric=metric, max_score=max_score, min_score=min_score, columns=columns)
     evidence, models = read_board_sources(source, options, runs), (first, second)
-    comparison = (
-        compare_marks(evidence.sheets, models, evidence.rules)
-        if evidence.sheets
-        else compare_votes(evidence.votes, evidence.labels, models, evidence.rules)
-    )
+    marks = evidence.marks
+    comparison = compare_votes(evidence.rounds[0], models) if marks is None else compare_marks(marks, models)
     target = THIS_SET if this_set else NEW_ITEMS
     return ComparisonDocument(comparison, target, None if margin is None else gate(comparison, target, margin))

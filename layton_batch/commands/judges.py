@@ -67,6 +67,6 @@ def judges(
     options = BoardOptions(metric=metric, columns=TableColumns.of(names_of(column, "column")))
     evidence = read_judged_sources(source, options, runs, verdicts=True)
     rules = evidence.rules
-    diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, rules, evidence.drift)
+    diagnosis = diagnose(evidence.judged, evidence.rounds[0], evidence.drift)
     people = annotator_agreement(evidence.annotated, rules.metric, rules.level)
     return JudgesDocument(diagnosis, people, evidence.verdicts, errors)

@@ -34,7 +34,6 @@ from layton_batch.reports.table import frame_of
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
 from layton_batch.scoring.compare import find_entrant
-from layton_batch.scoring.evidence import entrants_of
 from layton_batch.scoring.label_plan import LabellingPlan, LabelRequest, LabelTarget, plan_next
 from layton_batch.text import plural
 
@@ -87,9 +86,8 @@ def label_plan(
     path = None if out is None else user_path(out)
     if path is not None:
         _check_replaceable(path)
-    evidence = read_judged_sources(source, BoardOptions(metric=metric), runs)
-    only = [find_entrant(entrants_of(evidence.votes), name) for name in names_of(models, "models")]
-    plan = plan_next(evidence.votes, evidence.labels, target, evidence.rules, only)
+    board = read_judged_sources(source, BoardOptions(metric=metric), runs).rounds[0]
+    plan = plan_next(board, target, [find_entrant(board.entrants, name) for name in names_of(models, "models")])
     unlabelled = sum(model.unlabelled for model in plan.models)
     if labels is not None and unlabelled < labels:
         few = plural(unlabelled, "answer of these models is", "answers of these models are")

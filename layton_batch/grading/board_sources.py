@@ -17,12 +17,13 @@ from layton_batch.files.run_folder import RunFolder, Workspace
 from layton_batch.interchange.judge_files import is_judge_file
 from layton_batch.interchange.score_table import USUAL, TableColumns
 from layton_batch.scoring.annotations import JoinedLabels
-from layton_batch.scoring.board import rank_board, rank_marks
-from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, Entrant, ItemScores, span_of
+from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, Entrant
 from layton_batch.scoring.judge_quality import JudgeDrift, has_verdicts, is_drift
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.leaderboard import OTHER_JUDGE, OTHER_MODEL, with_flag, with_incomplete
+from layton_batch.scoring.rule_board import ItemScores, RuleBoard, span_of
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
-from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, with_rounds
+from layton_batch.scoring.samples import rank
 from layton_batch.scoring.verdict_counts import VerdictCounts, count_verdicts
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
@@ -76,22 +77,20 @@ class BoardOptions:
 
 @dataclass(slots=True)
 class Sources:
-    """Everything several sources hold on one metric: a jury's votes and people's labels, or a rule's marks."""
+    """Everything several sources hold on one metric: a jury's votes and people's labels, or a rule's marks.
+
+    ``rules.other_jury``: some labels stand beside votes of another jury than the votes on the models that are ranked.
+    """
 
     rules: ScoringRules
-    votes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=VOTES))
-    labels: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LABELS))
+    rounds: list[JuryBoard] = field(default_factory=list)
+    """The jury's board of each round of samples."""
     sheets: list[ItemScores] = field(default_factory=list)
-    sampled: list[ItemScores] = field(default_factory=list)
-    """The marks behind those of ``sheets``, a sheet a sample."""
-    later: Sequence[tuple[pl.DataFrame, pl.DataFrame]] = ()
-    """Votes and labels of each round after the first, which ``votes`` and ``labels`` hold."""
+    """The rule's marks, a sheet for each model and sample."""
     samples: dict[str, int] = field(default_factory=dict)
     """Number of samples of each model."""
     judged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=JUDGED))
     jury: frozenset[str] = frozenset()
-    other_jury: bool = False
-    """True if some labels stand beside votes of another jury than the votes on the models that are ranked."""
     drift: Sequence[JudgeDrift] = ()
     """Drift of the runs' judges that were asked once more about labelled answers."""
     other_models: frozenset[str] = frozenset()
@@ -110,16 +109,17 @@ class Sources:
     notes: list[str] = field(default_factory=list)
     """Facts on these sources and the labels that a reader of a board has to know."""
 
+    @property
+    def marks(self) -> RuleBoard | None:
+        """Return the board of the rule's marks; None where a jury votes."""
+        return RuleBoard(self.sheets, self.rules) if self.sheets else None
+
 
 def board_of(sources: Sources) -> pl.DataFrame:
     """Rank the sources. Raises ManifestError for a level that the paper's method does not have."""
     if sources.rules.method == PAPER and sources.rules.level != PAPER_LEVEL:
         raise ManifestError(f"--level: the paper's method has its own, {PAPER_LEVEL:g}; leave out the one or the other")
-    if sources.sheets:
-        rows = with_rounds(rank_marks(sources.sheets, sources.rules), sources.sampled)
-    else:
-        rounds = [(sources.votes, sources.labels), *sources.later]
-        rows = mean_of_rounds([rank_board(*round_, sources.rules) for round_ in rounds], sources.samples)
+    rows = rank(sources.marks or sources.rounds, sources.samples)
     rows = with_flag(rows, OTHER_JUDGE) if sources.other_judges else rows
     return with_incomplete(with_flag(rows, OTHER_MODEL, sources.other_models), sources.incomplete)
 
@@ -151,7 +151,6 @@ def read_sources(
     combined = Sources(replace(options.rules((of_runs or [parts[0].rules])[0]), metric=parts[0].rules.metric))
     for part in parts:
         combined.sheets += part.sheets
-        combined.sampled += part.sampled
         combined.samples |= part.samples
         combined.files += part.files
         combined.verdicts += part.verdicts
@@ -164,14 +163,17 @@ def read_sources(
     combined.annotated = JoinedLabels(
         {key: annotations for part in parts for key, annotations in part.annotated.by_prediction.items()}
     )
-    rounds = range(1 + max(len(part.later) for part in parts))
-    (combined.votes, combined.labels), *combined.later = [_round(parts, number) for number in rounds]
+    rounds = [_round(parts, number) for number in range(max(1, *(len(part.rounds) for part in parts)))]
     juries = [part.jury for part in parts if part.jury]
     mixed = any(not (jury <= other or other <= jury) for jury in juries for other in juries)
-    combined.other_jury = any(part.other_jury for part in parts) or (mixed and bool(combined.labels.height))
-    drifted, in_turn = is_drift(combined.drift), any(part.rules.in_turn for part in parts)
-    combined.rules = replace(combined.rules, other_jury=combined.other_jury, drifted=drifted, in_turn=in_turn)
-    if (combined.sheets or combined.files) and combined.votes.height:
+    combined.rules = replace(
+        combined.rules,
+        other_jury=any(part.rules.other_jury for part in parts) or (mixed and bool(rounds[0][1].height)),
+        drifted=is_drift(combined.drift),
+        in_turn=any(part.rules.in_turn for part in parts),
+    )
+    combined.rounds = [JuryBoard(votes, labels, combined.rules) for votes, labels in rounds]
+    if (combined.sheets or combined.files) and rounds[0][0].height:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
     if combined.files:
         _bring_together(combined, options)
@@ -236,7 +238,7 @@ def read_jury_sources(
             "these answers are graded by rule: there are no judges, and nothing for people to label; "
             f"`layton-batch leaderboard{named}` ranks the models"
         )
-    if read.votes.is_empty():
+    if read.rounds[0].votes.is_empty():
         raise DataError("no model is done yet: there is nothing to examine. `layton-batch run` continues the run")
     if verdicts and not (read.verdicts or has_verdicts(read.judged)):
         raise DataError("these sources hold no verdict of any judge on this metric")
@@ -249,21 +251,17 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
     from layton_batch.scoring.gold_file import read_gold
 
     gold = read_gold(path, settings.cwd, settings, keep_texts=False)
-    (votes, labels), *later = rounds_of(gold, metric)
-    return Sources(
-        ScoringRules(metric=metric),
-        labels=labels,
-        later=[(votes.clear(), given) for _, given in later],
-        other_jury=gold.other_jury,
-    )
+    rules = ScoringRules(metric=metric, other_jury=gold.other_jury)
+    return Sources(rules, [JuryBoard(votes.clear(), labels, rules) for votes, labels in rounds_of(gold, metric)])
 
 
 def _round(parts: Sequence[Sources], number: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     """All sources in one of the rounds, of which the first is 0; those with fewer begin again with their first. A label
     that several sources carry is one label."""
-    rounds = [[(part.votes, part.labels), *part.later] for part in parts]
-    votes, labels = zip(*(mine[number % len(mine)] for mine in rounds), strict=True)
-    return pl.concat(votes), pl.concat(labels).unique(maintain_order=True)
+    boards = [part.rounds[number % len(part.rounds)] for part in parts if part.rounds]
+    votes = pl.concat([pl.DataFrame(schema=VOTES), *(board.votes for board in boards)])
+    labels = pl.concat([pl.DataFrame(schema=LABELS), *(board.labels for board in boards)])
+    return votes, labels.unique(maintain_order=True)
 
 
 def _bring_together(combined: Sources, options: BoardOptions) -> None:
@@ -274,8 +272,7 @@ def _bring_together(combined: Sources, options: BoardOptions) -> None:
     read = marked(combined.files, options.metric, options.max_score)
     least = options.min_score / (options.max_score or 1.0) or read.least
     span = span_of(combined.sheets) if combined.sheets else (least, 1.0)
-    combined.sampled, notes = shared_sheets([*map(of_sheet, combined.sampled), *read.models], span)
-    combined.sheets = mean_sheets(combined.sampled)
+    combined.sheets, notes = shared_sheets([*map(of_sheet, combined.sheets), *read.models], span)
     combined.notes += [*read.notes, *notes]
     combined.rules = replace(combined.rules, metric=read.metric)
 
@@ -341,13 +338,12 @@ def _of_judge_files(sources: Sequence[str], settings: Settings, metric: str | No
 def _of_gold(gold: GoldSet, metric: str, *, verdicts: bool) -> Sources:
     from layton_batch.scoring.gold import judged_of, rounds_of, samples_of
 
-    first, *later = rounds_of(gold, metric)
-    jury = frozenset(gold.judges)
-    combined = Sources(ScoringRules(metric=metric), *first, later=later, samples=samples_of(gold), jury=jury)
-    combined.other_jury = gold.other_jury
+    rules = ScoringRules(metric=metric, other_jury=gold.other_jury)
+    rounds = [JuryBoard(votes, labels, rules) for votes, labels in rounds_of(gold, metric)]
+    sources = Sources(rules, rounds, samples=samples_of(gold), jury=frozenset(gold.judges))
     if verdicts:
-        combined.judged = judged_of(gold, metric)
-    return combined
+        sources.judged = judged_of(gold, metric)
+    return sources
 
 
 def _of_votes(source: str, metric: str | None, *, verdicts: bool) -> Sources:
@@ -356,9 +352,9 @@ def _of_votes(source: str, metric: str | None, *, verdicts: bool) -> Sources:
     if verdicts:
         raise ManifestError(f"{source}: a file of votes does not say how each judge decided; give the run")
     wanted = _metric(metric, filter(metrics_of(source).__contains__, METRICS))
-    (first, *later), samples = rounds(read_votes(source, wanted))
-    nothing = pl.DataFrame(schema=LABELS)
-    return Sources(ScoringRules(metric=wanted), first, later=[(votes, nothing) for votes in later], samples=samples)
+    frames, samples = rounds(read_votes(source, wanted))
+    rules, nothing = ScoringRules(metric=wanted), pl.DataFrame(schema=LABELS)
+    return Sources(rules, [JuryBoard(votes, nothing, rules) for votes in frames], samples=samples)
 
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, *, verdicts: bool) -> Sources:
@@ -366,16 +362,14 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, *, 
     from layton_batch.runs.open import read_run
     from layton_batch.stages.rank import (
         answered_by_others,
-        evidence,
         has_judges_of_another_model,
-        has_labels_of_another_jury,
         incomplete_of,
         item_scores,
         joined,
         judge_drift,
         judged,
+        jury_boards,
         reader_notes,
-        sample_sheets,
         samples,
     )
 
@@ -386,14 +380,10 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, *, 
         sources.incomplete = incomplete_of(run)
         if not run.task.uses_jury:
             sources.sheets = item_scores(run, sources.rules.metric)
-            sources.sampled = sample_sheets(run, sources.rules.metric)
             return sources
-        sources.votes, sources.labels = evidence(run, sources.rules.metric)
-        sources.samples = dict(samples(run))
-        rounds = max(sources.samples.values(), default=1)
-        sources.later = [evidence(run, sources.rules.metric, number) for number in range(2, 1 + rounds)]
+        sources.rounds, sources.samples = jury_boards(run, sources.rules), dict(samples(run))
+        sources.rules = sources.rounds[0].rules
         sources.jury = frozenset(judge.model.name for judge in run.manifest.panel())
-        sources.other_jury = has_labels_of_another_jury(run)
         sources.other_judges = has_judges_of_another_model(run)
         sources.drift = judge_drift(run, sources.rules.metric)
         if verdicts:

@@ -34,6 +34,7 @@ class GradedModel:
     twice: str | None = None
     n_rows: int = 0
     n_hints: int = 0
+    sample: int = 1
     is_published: bool = False
     unanswered: Sequence[str] = ()
     notes: Sequence[str] = ()
@@ -72,7 +73,8 @@ def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None
     models: dict[tuple[str, str, int, int], GradedModel] = {}
     for file, name in zip(files, chosen, strict=True):
         key = (file.model, file.provider, file.n_hints, file.sample)
-        model = models.setdefault(key, GradedModel(file.model, file.where, file.provider, n_hints=file.n_hints))
+        first = GradedModel(file.model, file.where, file.provider, n_hints=file.n_hints, sample=file.sample)
+        model = models.setdefault(key, first)
         _take(model, file, name, prefix=f"{file.task}:" if several else "", largest=largest)
     read = zip(files, chosen, strict=True)
     least = min(file.least.get(name, 0.0) / _scale(file, name, largest) for file, name in read)

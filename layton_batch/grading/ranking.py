@@ -16,8 +16,9 @@ from layton_batch.grading.submissions import ModelPredictions
 from layton_batch.interchange.score_file import ItemOutcome
 from layton_batch.records import Item, JsonValue
 from layton_batch.scoring.board import rank_marks
-from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.leaderboard import leaderboard
+from layton_batch.scoring.rule_board import ItemScores, RuleBoard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.tasks.offline import FileRow, OfflineForm, RowsFile
 from layton_batch.text import first_of, plural
@@ -106,7 +107,9 @@ def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float]
     if not entered:
         return Ranking(leaderboard(()), left_out, 0)
     sheets, notes = shared_sheets(entered, span)
-    return Ranking(rank_marks(sheets, ScoringRules(metric=metric)), [*notes, *left_out], len(sheets[0].item_ids))
+    return Ranking(
+        rank_marks(RuleBoard(sheets, ScoringRules(metric=metric))), [*notes, *left_out], len(sheets[0].item_ids)
+    )
 
 
 def shared_sheets(
@@ -141,7 +144,9 @@ def of_sheet(sheet: ItemScores) -> GradedModel:
         )
     }
     entrant = sheet.entrant
-    return GradedModel(entrant.model, "the run", entrant.provider, outcomes=outcomes, n_hints=entrant.n_hints)
+    return GradedModel(
+        entrant.model, "the run", entrant.provider, outcomes=outcomes, n_hints=entrant.n_hints, sample=sheet.sample
+    )
 
 
 def to_json(board: Ranking, model: GradedModel) -> dict[str, JsonValue]:
@@ -170,7 +175,8 @@ def _sheet(model: GradedModel, shared: Sequence[str], span: tuple[float, float])
     marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
     kinds, failures = [outcome.kind for outcome in outcomes], [outcome.failure for outcome in outcomes]
     strata = [outcome.stratum for outcome in outcomes]
-    return ItemScores(Entrant(model.name, model.provider, model.n_hints), shared, marks, kinds, failures, span, strata)
+    entrant = Entrant(model.name, model.provider, model.n_hints)
+    return ItemScores(entrant, shared, marks, kinds, failures, span, strata, model.sample)
 
 
 def _notes(models: Sequence[GradedModel], shared: int) -> list[str]:

@@ -7,16 +7,18 @@ the same frame (``scoring/leaderboard.py``), so that all leaderboards look alike
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
-from layton_batch.scoring.counting import CountedVotes, count_votes
-from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, Entrant, ItemScores
+from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET
+from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, Entrant
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import labels_for
 from layton_batch.scoring.leaderboard import (
     BORROWED_ONLY,
@@ -32,7 +34,7 @@ from layton_batch.scoring.leaderboard import (
     leaderboard,
     with_flag,
 )
-from layton_batch.scoring.posterior import GradePosterior, VotePosterior
+from layton_batch.scoring.rule_board import ItemScores, RuleBoard
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
 from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED
 from layton_batch.stats.counts import Flag, FloatArray, fewest_labels, label_flags
@@ -43,7 +45,7 @@ _NEVER_JUDGED = ("abstained", "unparsed", "missing")
 _Row = dict[str, Any]
 
 
-def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> pl.DataFrame:
+def rank_board(board: JuryBoard) -> pl.DataFrame:
     """Score every entrant and rank them, best first; entrants without a score come last, unranked.
 
     Without any label ``method`` is ``uncalibrated``: scores and intervals are those of votes alone, which hold if the
@@ -53,34 +55,34 @@ def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -
     Neither the order of the rows nor ``rules.seed`` moves a range: what is drawn for it is always the same. Raises
     DataError for predictions or labels that contradict each other.
     """
-    if votes.is_empty():
+    if board.votes.is_empty():
         return leaderboard(())
-    if rules.method == PAPER:
-        board = leaderboard(_paper_rows(count_votes(votes, labels), rules))
-    elif labels.is_empty():
-        board = leaderboard(_unlabelled_rows(votes, labels, rules))
+    if board.rules.method == PAPER:
+        rows = leaderboard(_paper_rows(board))
+    elif board.labels.is_empty():
+        rows = leaderboard(_unlabelled_rows(board))
     else:
-        counted = count_votes(votes, labels)
-        board = leaderboard(_jury_rows(counted, VotePosterior(counted.counts, rules)))
-        board = with_flag(board, OTHER_HINTS, _of(board, _with_other_hints(board, labels)))
-    for flag, holds in ((OTHER_JURY, rules.other_jury), (DRIFTED, rules.drifted)):
-        board = with_flag(board, flag) if holds and labels.height else board
-    return with_verdicts(board, votes, labels)
+        rows = leaderboard(_jury_rows(board))
+        rows = with_flag(rows, OTHER_HINTS, _of(rows, _with_other_hints(board)))
+    for flag, holds in ((OTHER_JURY, board.rules.other_jury), (DRIFTED, board.rules.drifted)):
+        rows = with_flag(rows, flag) if holds and board.labels.height else rows
+    return _with_verdicts(rows, board.votes, board.labels)
 
 
-def _of(board: pl.DataFrame, entrants: set[tuple[Any, ...]]) -> pl.Expr:
-    return pl.lit(pl.Series([entrant in entrants for entrant in board.select(ENTRANT).iter_rows()], dtype=pl.Boolean))
+def _of(rows: pl.DataFrame, entrants: set[tuple[Any, ...]]) -> pl.Expr:
+    return pl.lit(pl.Series([entrant in entrants for entrant in rows.select(ENTRANT).iter_rows()], dtype=pl.Boolean))
 
 
-def _with_other_hints(board: pl.DataFrame, labels: pl.DataFrame) -> set[tuple[Any, ...]]:
+def _with_other_hints(board: JuryBoard) -> set[tuple[Any, ...]]:
     """Entrants whose model has labels at another hint level. The paper's method does not use these."""
     levels: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for model, provider, n_hints in labels.select(ENTRANT).unique().iter_rows():
+    for model, provider, n_hints in board.labels.select(ENTRANT).unique().iter_rows():
         levels[model, provider].add(n_hints)
-    return {entrant for entrant in board.select(ENTRANT).iter_rows() if levels[entrant[:2]] - {entrant[2]}}
+    entrants = (astuple(entrant) for entrant in board.entrants)
+    return {entrant for entrant in entrants if levels[entrant[:2]] - {entrant[2]}}
 
 
-def with_verdicts(board: pl.DataFrame, votes: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+def _with_verdicts(rows: pl.DataFrame, votes: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
     """Add the jury's share of yes to each row, count the verdicts that the row could stand on and those of them that
     are missing, and flag what is short.
 
@@ -103,23 +105,23 @@ def with_verdicts(board: pl.DataFrame, votes: pl.DataFrame, labels: pl.DataFrame
     missing = pl.col("n_verdicts_missing")
     is_few = (missing > 0) & (2 * missing >= pl.col("n_verdicts"))
     is_short = set(counts.filter(pl.col("is_short") & ~is_few).select(ENTRANT).iter_rows())
-    board = with_flag(board.update(counts.drop("is_short"), on=ENTRANT), FEW_VERDICTS, is_few)
-    return with_flag(board, SHORT_JURY, _of(board, is_short))
+    rows = with_flag(rows.update(counts.drop("is_short"), on=ENTRANT), FEW_VERDICTS, is_few)
+    return with_flag(rows, SHORT_JURY, _of(rows, is_short))
 
 
 _MARK = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / pl.col("total"))
 
 
-def _paper_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
-    scores = paper_scores(counted.counts, seed=rules.seed)
+def _paper_rows(board: JuryBoard) -> Iterable[_Row]:
+    scores = paper_scores(board.counts, seed=board.rules.seed)
     ranks = paper_ranks([score.score for score in scores], [score.half_width for score in scores])
-    counts = _counts(counted)
+    counts = _counts(board)
     for i in ranks.order.tolist():
         score = scores[i]
         ends = [None if end is None else round_tenth(end) for end in (score.lower, score.upper)]
         yield _row(
-            counted.entrants[i],
-            rules,
+            board.entrants[i],
+            board.rules,
             this_set=(*(ranks.of(i) or (None, None, None)), score.score, *ends, score.half_width),
             target=THIS_SET,
             level=PAPER_LEVEL,
@@ -131,12 +133,11 @@ def _paper_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
         )
 
 
-def _jury_rows(counted: CountedVotes, posterior: VotePosterior) -> Iterable[_Row]:
-    rules = posterior.rules
-    scores, (draws_here, draws_new) = posterior.scores, posterior.draws()
+def _jury_rows(board: JuryBoard) -> Iterable[_Row]:
+    rules, scores, (draws_here, draws_new) = board.rules, board.scores, board.draws
     here_ranks = _ranked([score.score for score in scores], draws_here, rules.level)
     new_ranks = _ranked([score.new_score for score in scores], draws_new, rules.level)
-    counts, rows = counted.counts, _counts(counted)
+    counts, rows = board.counts, _counts(board)
     own, borrowed = counts.own_labels.sum(axis=1).tolist(), counts.borrowed_labels
     behind, fewest = np.where(counts.n > 0, borrowed, 0).sum(axis=1).tolist(), fewest_labels(counts.n, borrowed)
     flags = label_flags(counts.n, borrowed + counts.own_labels, counts.unjudged)
@@ -145,7 +146,7 @@ def _jury_rows(counted: CountedVotes, posterior: VotePosterior) -> Iterable[_Row
         more = [BORROWED_ONLY] if own[i] == 0 and behind[i] > 0 else []
         more += [UNKNOWN_MAKER] if is_unknown[i] else []
         yield _row(
-            counted.entrants[i],
+            board.entrants[i],
             rules,
             new=(*new_ranks[i], *_estimate(score.new_score, score.new_lower, score.new_upper)),
             this_set=(*here_ranks[i], *_estimate(score.score, score.lower, score.upper)),
@@ -157,33 +158,30 @@ def _jury_rows(counted: CountedVotes, posterior: VotePosterior) -> Iterable[_Row
         )
 
 
-def _unlabelled_rows(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> Iterable[_Row]:
+def _unlabelled_rows(board: JuryBoard) -> Iterable[_Row]:
     """Yield the rows of a board without labels; what a row lacks for want of labels holds for the whole board."""
     is_judged = HAS_OUTCOME.any().over(ENTRANT)
-    judged, silent = votes.filter(is_judged), votes.filter(~is_judged)
-    if judged.height:
-        counted = count_votes(judged, labels)
-        posterior = VotePosterior(counted.counts, rules)
-        needed = labels_for(counted, posterior, AIM_POINTS / 100).tolist()
-        for row, number in zip(_jury_rows(counted, posterior), needed, strict=True):
+    silent = replace(board, votes=board.votes.filter(~is_judged))
+    judged = replace(board, votes=board.votes.filter(is_judged)) if silent.votes.height else board
+    if judged.votes.height:
+        needed = labels_for(judged, AIM_POINTS / 100).tolist()
+        for row, number in zip(_jury_rows(judged), needed, strict=True):
             flags = _UNJUDGED if row["n_unjudged"] else ""
             yield row | {"method": UNCALIBRATED, "flags": flags, "labels_needed": number}
-    if silent.height:
-        counted = count_votes(silent, labels)
-        for entrant, counts in zip(counted.entrants, _counts(counted), strict=True):
-            row = _row(entrant, rules, flags=[_UNJUDGED], own_labels=0, borrowed_labels=0, **counts)
-            yield row | {"method": UNCALIBRATED}
+    for entrant, counts in zip(silent.entrants, _counts(silent), strict=True):
+        row = _row(entrant, board.rules, flags=[_UNJUDGED], own_labels=0, borrowed_labels=0, **counts)
+        yield row | {"method": UNCALIBRATED}
 
 
 _UNJUDGED = str(Flag.UNJUDGED)
 
 
-def _counts(counted: CountedVotes) -> list[_Row]:
+def _counts(board: JuryBoard) -> list[_Row]:
     """Count each entrant's items, and answers of a kind."""
     kinds: dict[int, Counter[str]] = defaultdict(Counter)
-    for position, kind, count in counted.votes.group_by("who", "kind").len().iter_rows():
+    for position, kind, count in board.predictions.group_by("who", "kind").len().iter_rows():
         kinds[position][kind] = count
-    return [_counts_of(kinds[position], unjudged) for position, unjudged in enumerate(counted.counts.unjudged.tolist())]
+    return [_counts_of(kinds[position], unjudged) for position, unjudged in enumerate(board.counts.unjudged.tolist())]
 
 
 def _ranked(scores: Sequence[float], draws: FloatArray, level: float) -> list[tuple[int, int, int]]:
@@ -199,39 +197,48 @@ def _estimate(score: float, lower: float, upper: float) -> tuple[float, float, f
     return round_tenth(score), low, high, math.ceil((high - low) * 5 - 1e-9) / 10
 
 
-def rank_marks(sheets: Sequence[ItemScores], rules: ScoringRules) -> pl.DataFrame:
+def rank_marks(board: RuleBoard) -> pl.DataFrame:
     """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
 
     On these items score and rank are exact, so their ranges are themselves; the interval and the rank range for new
-    items come from weights on the items that all entrants share (``mark_draws``). Raises DataError for marks that are
-    no numbers.
+    items come from weights on the items that all entrants share (``mark_draws``). Failures of all samples count.
     """
-    if not sheets:
+    if not board.sampled:
         return leaderboard(())
-    sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
-    posterior = GradePosterior.of(sheets, rules.level)
-    scores = posterior.scores
+    scores = board.scores
     means = np.round(scores.mean, 12)  # sums of equal marks in another order are equal
     rows = []
-    for i, ranks in enumerate(_ranked(means.tolist(), posterior.draws, rules.level)):
+    for i, ranks in enumerate(_ranked(means.tolist(), board.draws, board.rules.level)):
         new = _estimate(float(scores.mean[i]), float(scores.new_lower[i]), float(scores.new_upper[i]))
-        rank, score = ranks[0], new[0]
-        counts = _counts_of(Counter(sheets[i].kinds), 0)
-        if sheets[i].failures:
-            counts["failures"] = failures_of(Counter(failure for failure in sheets[i].failures if failure is not None))
+        rank, score, entrant = ranks[0], new[0], board.sheets[i].entrant
         rows.append(
             _row(
-                sheets[i].entrant,
-                rules,
+                entrant,
+                board.rules,
                 new=(*ranks, *new),
                 this_set=(rank, rank, rank, score, score, score, 0.0),
                 method=RULE,
                 own_labels=0,
                 borrowed_labels=0,
-                **counts,
+                **_counts_of_rounds(board.rounds[entrant]) | {"n_items": len(board.sheets[i].item_ids)},
             )
         )
     return leaderboard(rows)
+
+
+def _counts_of_rounds(rounds: Sequence[ItemScores]) -> _Row:
+    """Count kinds and failures over all answers of an entrant."""
+    counts = _counts_of(Counter(kind for sheet in rounds for kind in sheet.kinds), 0)
+    if rounds[0].failures:
+        failures = (failure for sheet in rounds for failure in sheet.failures if failure is not None)
+        counts["failures"] = failures_of(Counter(failures))
+    means = [100 * sum(sheet.marks) / len(sheet.marks) for sheet in rounds]
+    return counts | ({"rounds": len(rounds), "round_sd": spread(means)} if len(rounds) > 1 else {})
+
+
+def spread(scores: Sequence[float]) -> float:
+    """The sample standard deviation (n - 1) of the rounds' scores, as printed."""
+    return round(statistics.stdev(scores), 3)
 
 
 def _counts_of(kinds: Counter[str], unjudged: int) -> _Row:
@@ -242,6 +249,14 @@ def _counts_of(kinds: Counter[str], unjudged: int) -> _Row:
         "n_unjudged": unjudged,
         "failures": failures_of(failures),
     }
+
+
+def with_failures(board: pl.DataFrame) -> pl.DataFrame:
+    """A jury's board as it is stored, with the column ``failures``, which follows from its counts."""
+    kinds = (*_NEVER_JUDGED, "unjudged")
+    rows = board.select(f"n_{kind}" for kind in kinds).iter_rows()
+    failures = [failures_of({kind: count for kind, count in zip(kinds, row, strict=True) if count}) for row in rows]
+    return board.with_columns(pl.Series("failures", failures, dtype=LEADERBOARD["failures"].dtype))
 
 
 def failures_of(counts: Mapping[str, int]) -> list[dict[str, object]]:

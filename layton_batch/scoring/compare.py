@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-import polars as pl
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.counting import CountedVotes, count_votes
-from layton_batch.scoring.evidence import HAS_OUTCOME, Entrant, ItemScores, entrants_of
+from layton_batch.scoring.evidence import HAS_OUTCOME, Entrant, entrants_of
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.leaderboard import NEW_ITEMS, RULE, THIS_SET
-from layton_batch.scoring.posterior import GradePosterior, VotePosterior
-from layton_batch.scoring.rules import HIERARCHICAL, ScoringRules
+from layton_batch.scoring.rule_board import RuleBoard
+from layton_batch.scoring.rules import HIERARCHICAL
 from layton_batch.scoring.uncalibrated import UNCALIBRATED
 from layton_batch.stats.counts import Counts, FloatArray
 from layton_batch.stats.ranks import detectable, difference
@@ -139,51 +138,48 @@ def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
     raise DataError(f"these sources have no model {name!r}{hint or f' ({first_of(names, _NAMES_SHOWN)})'}")
 
 
-def compare_votes(votes: pl.DataFrame, labels: pl.DataFrame, names: tuple[str, str], rules: ScoringRules) -> Comparison:
+def compare_votes(board: JuryBoard, names: tuple[str, str]) -> Comparison:
     """Two entrants of a jury board, by the numbers that the board has.
 
     Raises DataError for names that are not clear, are the same entrant, or are of an entrant that nobody judged.
     """
-    if labels.is_empty():
-        _check_judged(votes, names)
-    counted = count_votes(votes, labels)
-    pair = _pair(counted.entrants, names)
-    posterior = VotePosterior(counted.counts, rules)
-    here, new = posterior.draws()
-    first, second = (posterior.scores[model] for model in pair)
-    alike = _cast_alike(counted, pair)
+    if board.labels.is_empty():
+        _check_judged(board, names)
+    pair, rules = _pair(board.entrants, names), board.rules
+    here, new = board.draws
+    first, second = (board.scores[model] for model in pair)
+    alike = _cast_alike(board.counts, pair)
     on_new = _standing(NEW_ITEMS, new, pair, (first.new_score, second.new_score), rules.level, alike=alike)
     on_these = _standing(THIS_SET, here, pair, (first.score, second.score), rules.level, alike=alike)
     return Comparison(
-        first=counted.entrants[pair[0]],
-        second=counted.entrants[pair[1]],
+        first=board.entrants[pair[0]],
+        second=board.entrants[pair[1]],
         metric=rules.metric,
-        method=UNCALIBRATED if labels.is_empty() else HIERARCHICAL,
+        method=UNCALIBRATED if board.labels.is_empty() else HIERARCHICAL,
         level=rules.level,
         standings=(on_new, on_these),
-        n_items=int(min(counted.counts.items[list(pair)])),
+        n_items=int(min(board.counts.items[list(pair)])),
     )
 
 
-def compare_marks(sheets: Sequence[ItemScores], names: tuple[str, str], rules: ScoringRules) -> Comparison:
+def compare_marks(board: RuleBoard, names: tuple[str, str]) -> Comparison:
     """Two entrants of a board graded by rule, on new items; on these their scores are exact."""
-    sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
+    sheets, rules = board.sheets, board.rules
     entrants = [sheet.entrant for sheet in sheets]
     pair = _pair(entrants, names)
-    posterior = GradePosterior.of(sheets, rules.level)
     first_marks, second_marks = (dict(zip(sheets[i].item_ids, sheets[i].marks, strict=True)) for i in pair)
-    first_mean, second_mean = posterior.scores.mean[list(pair)].tolist()
+    first_mean, second_mean = board.scores.mean[list(pair)].tolist()
     alike = first_marks == second_marks
-    standing = _standing(NEW_ITEMS, posterior.draws, pair, (first_mean, second_mean), rules.level, alike=alike)
+    standing = _standing(NEW_ITEMS, board.draws, pair, (first_mean, second_mean), rules.level, alike=alike)
     items = min(len(first_marks), len(second_marks))
     return Comparison(entrants[pair[0]], entrants[pair[1]], rules.metric, RULE, rules.level, (standing,), items)
 
 
-def _check_judged(votes: pl.DataFrame, names: tuple[str, str]) -> None:
+def _check_judged(board: JuryBoard, names: tuple[str, str]) -> None:
     """Raises DataError for an entrant of a board without labels that nobody judged."""
-    entrants, judged = entrants_of(votes), set(entrants_of(votes.filter(HAS_OUTCOME)))
+    judged = set(entrants_of(board.votes.filter(HAS_OUTCOME)))
     for name in names:
-        if find_entrant(entrants, name) not in judged:
+        if find_entrant(board.entrants, name) not in judged:
             raise DataError(f"{name!r}: no judge gave a verdict on its answers, and no person a label")
 
 
@@ -194,10 +190,10 @@ def _pair(entrants: Sequence[Entrant], names: tuple[str, str]) -> tuple[int, int
     return first, second
 
 
-def _cast_alike(counted: CountedVotes, pair: tuple[int, int]) -> bool:
+def _cast_alike(counts: Counts, pair: tuple[int, int]) -> bool:
     """Return whether two models have the same votes and labels on the same items, and one maker, or each a maker of
     which nothing else is known: nothing tells the two apart."""
-    counts, predictions = counted.counts, counted.counts.predictions
+    predictions = counts.predictions
     columns = np.stack([predictions.item, counts.row_bin, counts.row_label], axis=1)
     first, second = (columns[predictions.model == model] for model in pair)
     makers = predictions.maker[list(pair)]
@@ -264,21 +260,18 @@ class Pair:
     upper_new: float
 
 
-def pairs_by_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> list[Pair]:
+def pairs_by_votes(board: JuryBoard) -> list[Pair]:
     """All pairs of a jury board, each once; none where there are more than ``MOST_COMPARED`` entrants."""
-    counted = count_votes(votes, labels)
-    if not 1 < len(counted.entrants) <= MOST_COMPARED:
+    if not 1 < len(board.entrants) <= MOST_COMPARED:
         return []
-    here, new = VotePosterior(counted.counts, rules).draws()
-    return list(_pairs(counted.entrants, here, new, rules.level))
+    return list(_pairs(board.entrants, *board.draws, board.rules.level))
 
 
-def pairs_by_marks(sheets: Sequence[ItemScores], level: float = 0.95) -> list[Pair]:
+def pairs_by_marks(board: RuleBoard) -> list[Pair]:
     """All pairs of a board graded by rule, each once; none where there are more than ``MOST_COMPARED`` entrants."""
-    if not 1 < len(sheets) <= MOST_COMPARED:
+    if not 1 < len(board.sheets) <= MOST_COMPARED:
         return []
-    sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
-    return list(_pairs([sheet.entrant for sheet in sheets], None, GradePosterior.of(sheets).draws, level))
+    return list(_pairs([sheet.entrant for sheet in board.sheets], None, board.draws, board.rules.level))
 
 
 def _pairs(entrants: Sequence[Entrant], here: FloatArray | None, new: FloatArray, level: float) -> Iterator[Pair]:

@@ -1,17 +1,13 @@
-"""The frames that a board is made of, votes, labels and verdicts, and a rule's marks. It knows nothing of runs or
-files."""
+"""The frames that a jury's board is made of: votes, labels and verdicts. It knows nothing of runs or files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-import numpy as np
 import polars as pl
-
-from layton_batch.errors import DataError
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -69,23 +65,6 @@ def entrants_of(votes: pl.DataFrame) -> list[Entrant]:
     return [Entrant(*names) for names in votes.select(ENTRANT).unique().sort(ENTRANT).iter_rows()]
 
 
-@dataclass(frozen=True, slots=True)
-class ItemScores:
-    """One entrant's marks by a rule, item by item; in the same order ``kinds``, what became of its replies, and
-    ``failures``, the rule's words for what is not right (None: nothing failed; empty: the rule has none).
-
-    ``span``: the least and the greatest mark that the rule can give. ``strata``: in the same order the kinds of items
-    of which the benchmark has as many as it is meant to have; empty where it is not put together like that."""
-
-    entrant: Entrant
-    item_ids: Sequence[str]
-    marks: Sequence[float]
-    kinds: Sequence[str]
-    failures: Sequence[str | None] = ()
-    span: tuple[float, float] = (0.0, 1.0)
-    strata: Sequence[str] = ()
-
-
 def content_key(answer: str | None, justification: str | None) -> int:
     """Hash a prediction's text: 64 bits of a SHA-256, equal in every process, so that a table can store it."""
     answer_length = -1 if answer is None else len(answer)
@@ -98,38 +77,3 @@ def with_contents(answers: pl.DataFrame) -> pl.DataFrame:
     """The answers with ``content`` in the place of their texts."""
     contents = map(content_key, answers["answer"], answers["justification"])
     return answers.drop("answer", "justification").with_columns(content=pl.Series(list(contents), dtype=pl.Int64))
-
-
-def mark_matrix(sheets: Sequence[ItemScores]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """[sheets, items] marks, NaN where an entrant has none; items in the order of their ids.
-
-    Raises DataError for an entrant or item that occurs twice, an entrant without marks and a mark that is no number.
-    """
-    place = {item: i for i, item in enumerate(sorted({item for sheet in sheets for item in sheet.item_ids}))}
-    matrix = np.full((len(sheets), len(place)), np.nan)
-    seen: set[Entrant] = set()
-    for row, sheet in zip(matrix, sheets, strict=True):
-        name = f"model {sheet.entrant.name!r}"
-        if sheet.entrant in seen or len(set(sheet.item_ids)) < len(sheet.item_ids):
-            raise DataError(
-                f"{name} has more than one mark for an item; give each model's answers in one source only, "
-                "or the questions of each source ids of their own (column `id`)"
-            )
-        if not sheet.item_ids or not np.isfinite(sheet.marks).all():
-            raise DataError(f"{name} has no marks or a mark that is no number; score the run again")
-        seen.add(sheet.entrant)
-        row[[place[item] for item in sheet.item_ids]] = sheet.marks
-    return matrix
-
-
-def strata_of(sheets: Sequence[ItemScores]) -> list[str] | None:
-    """Return the stratum of every item in the order of item ids; None where an item has no stratum."""
-    if not all(sheet.strata and all(sheet.strata) for sheet in sheets):
-        return None
-    stratum_by_item = {item: name for sheet in sheets for item, name in zip(sheet.item_ids, sheet.strata, strict=True)}
-    return [stratum_by_item[item] for item in sorted(stratum_by_item)]
-
-
-def span_of(sheets: Sequence[ItemScores]) -> tuple[float, float]:
-    """The least and the greatest mark that the rule of these sheets can give."""
-    return min(sheet.span[0] for sheet in sheets), max(sheet.span[1] for sheet in sheets)

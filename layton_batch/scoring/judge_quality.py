@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.posterior import VotePosterior
-from layton_batch.scoring.rules import ScoringRules
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.stats.distributions import exact_sign_test, jeffreys_interval, two_sided_t_quantile
 from layton_batch.stats.ranks import detectable
 from layton_batch.stats.raters import Agreement, agreement, cohen_kappa
@@ -161,15 +159,10 @@ class Diagnosis:
     jury_by_family: tuple[JuryFamilyLeniency, ...] = ()
 
 
-def diagnose(
-    judged: pl.DataFrame,
-    votes: pl.DataFrame,
-    labels: pl.DataFrame,
-    rules: ScoringRules,
-    drift: Sequence[JudgeDrift] = (),
-) -> Diagnosis:
-    """Examine every judge that gave a verdict. ``judged``: the frame of verdicts; ``drift``: of judges that were asked
-    once more about labelled answers, else it is what verdicts tell that were recorded before."""
+def diagnose(judged: pl.DataFrame, board: JuryBoard, drift: Sequence[JudgeDrift] = ()) -> Diagnosis:
+    """Examine every judge that gave a verdict on the answers of a board. ``judged``: the frame of verdicts; ``drift``:
+    of judges that were asked once more about labelled answers, else it is what verdicts tell that were recorded
+    before."""
     answers = judged.sort(PREDICTION, maintain_order=True).with_row_index("row")
     verdicts = answers.select("row", "human", "family", "verdicts").explode("verdicts").unnest("verdicts")
     verdicts = verdicts.drop_nulls("verdict")
@@ -177,9 +170,7 @@ def diagnose(
     answers = answers.join(counts, on="row", how="left", maintain_order="left")
     answers = answers.with_columns(pl.col("yes", "total").fill_null(0))
     labelled = answers.drop_nulls("human")
-    slope = None
-    if votes.height and labels.height:
-        slope = VotePosterior(count_votes(votes, labels).counts, rules).slope
+    rules = board.rules
     return Diagnosis(
         metric=rules.metric,
         level=rules.level,
@@ -188,7 +179,7 @@ def diagnose(
         agreement=agreement(answers["yes"].to_numpy(), answers["total"].to_numpy()),
         bins=_calibration(labelled, rules.level),
         mistakes=_mistakes(labelled),
-        ability_slope=slope,
+        ability_slope=board.slope if board.votes.height and board.labels.height else None,
         drift=tuple(drift) or tuple(drift_of(verdicts.drop_nulls("recorded"), rules.level)),
         jury_by_family=tuple(_jury_by_family(labelled.filter(pl.col("total") > 0), rules.level)),
     )

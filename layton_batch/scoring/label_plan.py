@@ -7,18 +7,16 @@ posterior says if the planned labels turn out as the labels at hand lead one to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from layton_batch.errors import ManifestError
-from layton_batch.scoring.counting import CountedVotes, count_votes
 from layton_batch.scoring.evidence import ENTRANT, Entrant
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
-from layton_batch.scoring.posterior import VotePosterior
-from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.counts import FloatArray, IntArray
 from layton_batch.stats.distributions import beta_quantile
 from layton_batch.stats.planning import balanced_rows, label_order, place_within
@@ -92,9 +90,7 @@ class LabellingPlan:
     rows: tuple[LabelRequest, ...]
 
 
-def plan_next(
-    votes: pl.DataFrame, labels: pl.DataFrame, aim: LabelTarget, rules: ScoringRules, models: Sequence[Entrant] = ()
-) -> LabellingPlan:
+def plan_next(board: JuryBoard, aim: LabelTarget, models: Sequence[Entrant] = ()) -> LabellingPlan:
     """Plan which predictions to label next for ``aim``, for all entrants or only for ``models``.
 
     Raises ManifestError for an aim that makes no sense, DataError for predictions that contradict each other.
@@ -102,22 +98,22 @@ def plan_next(
     aim.check()
     # what is known of a model comes from its own votes and from labels: the others' votes can be left out
     if models:
-        names = pl.DataFrame(models, schema={name: votes.schema[name] for name in ENTRANT})
-        votes = votes.join(names, on=ENTRANT, how="semi")
-    board = _PlannedBoard.of(votes, labels, rules, this_set=aim.this_set)
-    plan = board.fewest(aim.half_width or 0.0, _TRIALS) if aim.labels is None else board.first(aim.labels)
+        names = pl.DataFrame(models, schema={name: board.votes.schema[name] for name in ENTRANT})
+        board = replace(board, votes=board.votes.join(names, on=ENTRANT, how="semi"))
+    planned = _PlannedBoard(board, this_set=aim.this_set)
+    plan = planned.fewest(aim.half_width or 0.0, _TRIALS) if aim.labels is None else planned.first(aim.labels)
     return LabellingPlan(
         target=THIS_SET if aim.this_set else NEW_ITEMS,
-        level=rules.level,
+        level=board.rules.level,
         half_width=None if aim.half_width is None else 100 * aim.half_width,
-        models=_model_plans(board, plan),
-        rows=board.requests(board.rows[board.is_in(plan)]),
+        models=_model_plans(planned, plan),
+        rows=planned.requests(planned.rows[planned.is_in(plan)]),
     )
 
 
-def labels_for(counted: CountedVotes, posterior: VotePosterior, half_width: float) -> IntArray:
+def labels_for(board: JuryBoard, half_width: float) -> IntArray:
     """Return [K] about how many labels would give each interval for these items this half width (fraction)."""
-    return _PlannedBoard(counted, posterior, this_set=True).fewest(half_width, _ROUGH)
+    return _PlannedBoard(board, this_set=True).fewest(half_width, _ROUGH)
 
 
 class _PlannedBoard:
@@ -126,22 +122,16 @@ class _PlannedBoard:
     A plan is [K] numbers: so many of the first of each model.
     """
 
-    def __init__(self, counted: CountedVotes, posterior: VotePosterior, *, this_set: bool) -> None:
-        self.counted, self._posterior, self._this_set = counted, posterior, this_set
-        self.rows = label_order(counted.counts, *posterior.rates, seed=posterior.rules.seed)
-        self._model = counted.counts.predictions.model[self.rows]
+    def __init__(self, board: JuryBoard, *, this_set: bool) -> None:
+        self.board, self._this_set = board, this_set
+        self.rows = label_order(board.counts, *board.rates, seed=board.rules.seed)
+        self._model = board.counts.predictions.model[self.rows]
         self._place = place_within(self._model)
         self.free = self.first(len(self.rows))
 
-    @classmethod
-    def of(cls, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *, this_set: bool) -> _PlannedBoard:
-        """Count votes and labels."""
-        counted = count_votes(votes, labels)
-        return cls(counted, VotePosterior(counted.counts, rules), this_set=this_set)
-
     def first(self, labels: int) -> IntArray:
         """Return the plan of the most useful labels."""
-        return np.bincount(self._model[:labels], minlength=self.counted.counts.models)
+        return np.bincount(self._model[:labels], minlength=self.board.counts.models)
 
     def is_in(self, plan: IntArray) -> IntArray:
         """Return [N] whether a plan has a label for each of ``rows``."""
@@ -150,23 +140,22 @@ class _PlannedBoard:
     @cached_property
     def now(self) -> FloatArray:
         """[K] half widths (fractions) of the board."""
-        return self._posterior.half_widths(this_set=self._this_set)
+        return self.board.half_widths(this_set=self._this_set)
 
     @cached_property
     def least(self) -> FloatArray:
         """[K] half widths (fractions) with a label on every answer; those of these items are certain then."""
-        return np.zeros(self.counted.counts.models) if self._this_set else self.half_widths(self.free)
+        return np.zeros(self.board.counts.models) if self._this_set else self.half_widths(self.free)
 
     def half_widths(self, plan: IntArray) -> FloatArray:
         """Return [K] half widths (fractions) once a plan's labels are as expected."""
         if not plan.any():
             return self.now
-        counts = self.counted.counts
+        counts = self.board.counts
         rows, more = self.rows[self.is_in(plan)], np.zeros_like(counts.n)
         np.add.at(more, (counts.predictions.model[rows], counts.row_bin[rows]), 1)
-        expected = counts.with_expected(more, beta_quantile(0.5, *self._posterior.rates))
-        forecast = VotePosterior(expected, self._posterior.rules, is_forecast=True)
-        return np.minimum(forecast.half_widths(this_set=self._this_set), self.now)
+        expected = counts.with_expected(more, beta_quantile(0.5, *self.board.rates))
+        return np.minimum(self.board.forecast(expected, this_set=self._this_set), self.now)
 
     def fewest(self, half_width: float, trials: int) -> IntArray:
         """Return the plan of about the fewest labels with which every interval has the half width (fraction), or is
@@ -177,7 +166,7 @@ class _PlannedBoard:
         that it leads to; after several, the best of them.
         """
         goal = np.maximum(half_width, AS_SHORT * self.least) + 1e-9
-        slack = np.maximum(0.04 * goal, 0.55 / self.counted.counts.items)  # intervals for these items grow by an item
+        slack = np.maximum(0.04 * goal, 0.55 / self.board.counts.items)  # intervals for these items grow by an item
         wanted = np.maximum(goal - slack / 2, 0) ** 2 - self.least**2
         start, is_open = self.now**2 - self.least**2, self.now > goal
         plan = np.where(is_open, np.ceil(_FIRST_SHARE * self.free), 0).astype(np.int64)
@@ -196,7 +185,7 @@ class _PlannedBoard:
 
     def requests(self, rows: IntArray) -> tuple[LabelRequest, ...]:
         """Return the predictions in these rows."""
-        predictions = self.counted.votes.select("item_id", "provider", "model", "n_hints")[rows].iter_rows()
+        predictions = self.board.predictions.select("item_id", "provider", "model", "n_hints")[rows].iter_rows()
         return tuple(LabelRequest(*prediction) for prediction in predictions)
 
 
@@ -206,14 +195,14 @@ def _fitted_constant(start: FloatArray, after: FloatArray, plan: IntArray, free:
     return np.clip(after * free * plan / np.where(falls > 0, falls, 1e-12), 0.1, 1e6)
 
 
-def _model_plans(board: _PlannedBoard, plan: IntArray) -> tuple[ModelPlan, ...]:
-    now, then, least = (100 * widths for widths in (board.now, board.half_widths(plan), board.least))
+def _model_plans(planned: _PlannedBoard, plan: IntArray) -> tuple[ModelPlan, ...]:
+    now, then, least = (100 * widths for widths in (planned.now, planned.half_widths(plan), planned.least))
     plans = []
     for i in sorted(range(len(now)), key=lambda i: (-plan[i], -now[i], i)):
-        entrant = board.counted.entrants[i]
+        entrant = planned.board.entrants[i]
         widths = [round(float(width[i]), 2) for width in (now, then, least)]
         plans.append(
-            ModelPlan(entrant.model, entrant.provider, entrant.n_hints, int(plan[i]), int(board.free[i]), *widths)
+            ModelPlan(entrant.model, entrant.provider, entrant.n_hints, int(plan[i]), int(planned.free[i]), *widths)
         )
     return tuple(plans)
 
@@ -241,27 +230,25 @@ class LabelForecast:
     enough: ExpectedIntervals
 
 
-def outlook(
-    votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, design: str = "contested", *, length: int = 100
-) -> LabelForecast:
+def outlook(board: JuryBoard, design: str = "contested", *, length: int = 100) -> LabelForecast:
     """Return what ``length`` more labels are best spent on, and what labels do for the intervals for new items.
 
     ``design``: ``contested`` asks where the outcome is least certain. ``balanced`` spreads labels evenly over makers,
     models and items, as the layton-eval paper does; its order is that of all predictions, so that it goes on where it
     was when some of them are labelled.
     """
-    board = _PlannedBoard.of(votes, labels, rules, this_set=False)
-    counts, free, order = board.counted.counts, len(board.rows), board.rows
+    planned = _PlannedBoard(board, this_set=False)
+    counts, free, order = board.counts, len(planned.rows), planned.rows
     if design == "balanced":
         everything = np.flatnonzero(counts.row_bin >= 0)
-        order = balanced_rows(counts, everything, len(everything) - free + length, seed=rules.seed)
-        order = order[np.isin(order, board.rows)]
-    now, enough = (_expected(board, plan) for plan in (board.first(0), board.fewest(0.0, _ROUGH)))
-    return LabelForecast(board.requests(order[:length]), free, now, enough)
+        order = balanced_rows(counts, everything, len(everything) - free + length, seed=board.rules.seed)
+        order = order[np.isin(order, planned.rows)]
+    now, enough = (_expected(planned, plan) for plan in (planned.first(0), planned.fewest(0.0, _ROUGH)))
+    return LabelForecast(planned.requests(order[:length]), free, now, enough)
 
 
-def _expected(board: _PlannedBoard, plan: IntArray) -> ExpectedIntervals:
-    widths = 100 * board.half_widths(plan)
+def _expected(planned: _PlannedBoard, plan: IntArray) -> ExpectedIntervals:
+    widths = 100 * planned.half_widths(plan)
     mean, widest = (float(widths.mean()), float(widths.max())) if len(widths) else (0.0, 0.0)
     return ExpectedIntervals(int(plan.sum()), round(mean, 2), round(widest, 2))
 

@@ -27,16 +27,18 @@ from layton_batch.scoring.annotations import (
     with_annotations,
 )
 from layton_batch.scoring.annotator_agreement import annotator_agreement
-from layton_batch.scoring.board import rank_board
-from layton_batch.scoring.compare import pairs_by_marks, pairs_by_votes
+from layton_batch.scoring.board import with_failures
+from layton_batch.scoring.compare import Pair, pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
-from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, ItemScores, with_contents
+from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, with_contents
 from layton_batch.scoring.gold import HUMAN, judged_of, labels_of
 from layton_batch.scoring.judge_quality import JudgeDrift, diagnose, drift_of, has_verdicts, is_drift
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.leaderboard import OTHER_JUDGE, OTHER_MODEL, stored, with_flag, with_incomplete
+from layton_batch.scoring.rule_board import ItemScores, RuleBoard
 from layton_batch.scoring.rules import ScoringRules
-from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
+from layton_batch.scoring.samples import rank as rank_rounds
 from layton_batch.scoring.turns import count_by_answer
 from layton_batch.scoring.verdict_counts import count_verdicts
 from layton_batch.scoring.vote_files import votes_of
@@ -170,27 +172,42 @@ def _labels_digest(run: Run) -> str | None:
     return tables.digest(labels.digest, *map(run.item_digest, items)) if items else labels.digest
 
 
-_Evidence = tuple[pl.DataFrame, pl.DataFrame]
+def board(run: Run, rules: ScoringRules) -> pl.DataFrame:
+    """The leaderboard of the models that are done, by these rules."""
+    return _ranked(run, jury_boards(run, rules) if run.task.uses_jury else rule_board(run, rules))
 
 
-def board(run: Run, rules: ScoringRules, first: _Evidence | None = None) -> pl.DataFrame:
-    """The leaderboard of the models that are done, by these rules. ``first``: the first round's evidence, where it is
-    known."""
-    if not run.task.uses_jury:
-        rows = rank_sampled(sample_sheets(run, rules.metric), rules)
-    else:
-        counts = samples(run)
-        rounds = [_voted(run, rules, first or evidence(run, rules.metric))]
-        later = range(2, 1 + max(counts.values(), default=1))
-        rounds += [_voted(run, rules, evidence(run, rules.metric, number)) for number in later]
-        rows = mean_of_rounds(rounds, counts)
+def shown_board(run: Run) -> pl.DataFrame:
+    """The run's leaderboard with the models that are not complete: a jury's from its table, if that is of now."""
+    part = run.folder.part("leaderboard", "leaderboard")
+    if run.task.uses_jury and part.exists() and is_current(run):
+        return with_failures(tables.read_part(part))
+    return with_incomplete(board(run, run.rules), incomplete_of(run))
+
+
+def _ranked(run: Run, boards: RuleBoard | Sequence[JuryBoard]) -> pl.DataFrame:
+    rows = rank_rounds(boards, samples(run))
     rows = with_flag(rows, OTHER_JUDGE) if has_judges_of_another_model(run) else rows
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
 
 
-def _voted(run: Run, rules: ScoringRules, round_evidence: _Evidence) -> pl.DataFrame:
-    """The jury board of one round."""
-    return rank_board(*round_evidence, jury_rules(run, rules))
+def rule_board(run: Run, rules: ScoringRules) -> RuleBoard:
+    """The rule's marks of the models that are done."""
+    return RuleBoard(item_scores(run, rules.metric), rules)
+
+
+def jury_boards(run: Run, rules: ScoringRules) -> list[JuryBoard]:
+    """The jury's board of each round, of the models that are done."""
+    first = jury_board(run, rules)
+    later = range(2, 1 + max(samples(run).values(), default=1))
+    return [first, *(JuryBoard(*evidence(run, rules.metric, number), first.rules) for number in later)]
+
+
+def jury_board(run: Run, rules: ScoringRules) -> JuryBoard:
+    """The jury's board of the first round, by rules that say what is known of the jury beside whose votes the labels
+    stand."""
+    other_jury, drifted = has_labels_of_another_jury(run), is_drift(judge_drift(run, rules.metric))
+    return JuryBoard(*evidence(run, rules.metric), replace(rules, other_jury=other_jury, drifted=drifted))
 
 
 def answered_by_others(run: Run) -> frozenset[str]:
@@ -203,7 +220,7 @@ def has_judges_of_another_model(run: Run) -> bool:
     return bool(served_others(run, (job for job in run.store.jobs() if job.role is not Role.PREDICT)))
 
 
-def evidence(run: Run, metric: str, number: int = 1) -> _Evidence:
+def evidence(run: Run, metric: str, number: int = 1) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The votes on the models that are done, in one round, and people's labels as they are now. The gold set's stand
     beside the votes of this run's jury, where it judged the labelled answers again, else beside those in the gold set;
     annotations stand beside the votes of this run's jury on its own answers."""
@@ -390,17 +407,6 @@ def judge_drift(run: Run, metric: str) -> tuple[JudgeDrift, ...]:
     return tuple(drift_of(pairs, run.rules.level))
 
 
-def jury_rules(run: Run, rules: ScoringRules) -> ScoringRules:
-    """Return the rules with what is known of the jury beside whose votes the labels stand."""
-    drifted = is_drift(judge_drift(run, rules.metric))
-    return replace(rules, other_jury=has_labels_of_another_jury(run), drifted=drifted)
-
-
-def item_scores(run: Run, metric: str) -> list[ItemScores]:
-    """The rule's marks of the models that are done."""
-    return mean_sheets(sample_sheets(run, metric))
-
-
 def judged(run: Run, metric: str, votes: pl.DataFrame | None = None) -> pl.DataFrame:
     """Every prediction of the models that are done with its jury's verdicts, and the gold set's recorded ones.
 
@@ -463,45 +469,41 @@ def jobs_of_round(run: Run, number: int) -> list[Job]:
 
 def write_board(run: Run) -> pl.DataFrame:
     """Replace the run's leaderboard table; returns the board."""
-    board_evidence = evidence(run, run.rules.metric) if run.task.uses_jury else None
-    rows = with_incomplete(board(run, run.rules, board_evidence), incomplete_of(run))
+    boards = jury_boards(run, run.rules) if run.task.uses_jury else rule_board(run, run.rules)
+    rows = with_incomplete(_ranked(run, boards), incomplete_of(run))
     origin = _with_progress(_origin(run, finished_jobs(run)), waiting_jobs(run))
-    _write_pairs(run, board_evidence)
-    if run.task.uses_jury:
+    if isinstance(boards, RuleBoard):
+        _write_pairs(run, pairs_by_marks(boards), None)
+    else:
+        first = boards[0]
+        _write_pairs(run, pairs_by_votes(first) if first.labels.height else [], first)
+        _write_judges(run, first)
         write_labels(run, joined(run))
     tables.write(run.folder.part("leaderboard", "leaderboard"), stored(rows), origin)
     return rows
 
 
-def _write_pairs(run: Run, board_evidence: _Evidence | None) -> None:
+def _write_pairs(run: Run, pairs: Sequence[Pair], board: JuryBoard | None) -> None:
     """The tables beside the board, for its pages: every two models against each other, and what labels would do for the
     intervals (no row where nothing)."""
-    if board_evidence is None:
-        pairs, need, now = pairs_by_marks(item_scores(run, run.rules.metric), run.rules.level), None, None
-    else:
-        votes, labels = board_evidence
-        rules = jury_rules(run, run.rules)
-        _write_judges(run, votes, labels, rules)
-        pairs = pairs_by_votes(votes, labels, rules) if labels.height else []
-        need = outlook(votes, labels, rules, length=0) if 0 < votes.height <= MOST_PLANNED else None
-        now = need.now.mean if need and labels.height else None
     rows = []
-    if need is not None and need.enough.labels:
-        rows = [{"labels": need.enough.labels, "half_width_now": now, "half_width_then": need.enough.mean}]
+    if board is not None and 0 < board.votes.height <= MOST_PLANNED:
+        need = outlook(board, length=0)
+        now = need.now.mean if board.labels.height else None
+        if need.enough.labels:
+            rows = [{"labels": need.enough.labels, "half_width_now": now, "half_width_then": need.enough.mean}]
     tables.write(run.folder.part("pairs", "pairs"), tables.frame("pairs", [asdict(pair) for pair in pairs]))
     tables.write(run.folder.part("label_need", "label_need"), tables.frame("label_need", rows))
 
 
-def _write_judges(run: Run, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> None:
+def _write_judges(run: Run, board: JuryBoard) -> None:
     """Write the findings of `judges` on this board's jury; no row if no judge was asked, or for too many verdicts."""
-    record = None
+    record, votes, rules = None, board.votes, board.rules
     verdicts = judged(run, rules.metric, votes) if votes.height <= MOST_PLANNED else pl.DataFrame(schema=JUDGED)
     counts = tuple(count_verdicts(run.folder.tables))
     if has_verdicts(verdicts) or (counts and verdicts.height):
         people = annotator_agreement(joined(run, votes), rules.metric, rules.level)
-        record = DiagnosisRecord(
-            diagnose(verdicts, votes, labels, rules, judge_drift(run, rules.metric)), people, counts
-        )
+        record = DiagnosisRecord(diagnose(verdicts, board, judge_drift(run, rules.metric)), people, counts)
     write_record(run.folder.part("judges", "judges"), record)
 
 
@@ -526,10 +528,9 @@ def entrant(run: Run, job: Job) -> Entrant:
     return Entrant(job.spec.name, job.spec.provider, run.manifest.hints_of(job.spec))
 
 
-def sample_sheets(run: Run, metric: str) -> list[ItemScores]:
-    """A sheet a sample, in the order of the samples."""
-    jobs = sorted(finished_jobs(run), key=lambda job: job.spec.sample)
-    return [_item_scores(run, job, metric) for job in jobs]
+def item_scores(run: Run, metric: str) -> list[ItemScores]:
+    """The rule's marks of the models that are done, a sheet for each sample."""
+    return [_item_scores(run, job, metric) for job in finished_jobs(run)]
 
 
 def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
@@ -544,6 +545,7 @@ def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
         failures=rows["flag"].to_list(),
         span=(0.0, 1.0) if run.task.uses_jury else mark_span(run.task, metric),
         strata=[run.task.stratum(run.item(item)) for item in items] if isinstance(run.task, HasStrata) else (),
+        sample=job.spec.sample,
     )
 
 

@@ -182,19 +182,20 @@ class Evidence:
     # ---- labels
 
     def label_evidence(self, points: Parameters, authors: IntArray) -> FloatArray:
-        """[M, authors, abilities] log likelihood of the authors' labels."""
-        logs = np.zeros((len(points.slope), len(authors), len(ABILITIES)))
+        """[M, abilities, authors] log likelihood of the authors' labels."""
+        logs = np.zeros((len(points.slope), len(ABILITIES), len(authors)))
         for vote in np.flatnonzero(self.counts.labels[authors].any(axis=0)):
             whose = np.flatnonzero(self.counts.labels[authors, vote])
-            density, top = self._label_density(points, int(vote), authors[whose])
-            logs[:, whose] += np.log(density @ _OWN_CHANCES + _FLOOR) + top
+            density, top, kind = self._label_density(points, int(vote), authors[whose])
+            by_kind = np.log(density @ _OWN_CHANCES + _FLOOR) + top
+            logs[..., whose] += by_kind.swapaxes(1, 2)[..., kind]
         return logs
 
     def _label_density(
         self, points: Parameters, vote: int, authors: IntArray, nodes: FloatArray = _OWN
-    ) -> tuple[FloatArray, FloatArray]:
-        """[M, authors, abilities, own] likelihood of the labels at one vote over its greatest; the log of the greatest
-        [M, authors, 1]."""
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """[M, kinds, abilities, own] likelihood of the labels at one vote over its greatest; the log of the greatest
+        [M, kinds, 1]; the kind of every author, for authors with equal labels are of one kind."""
         at = points.odds[:, vote, None] + points.slope[:, None] * ABILITIES
         at = at[..., None] + points.own[:, None, None] * nodes
         if self.label_error:
@@ -203,12 +204,13 @@ class Evidence:
             at = np.log(labelled_yes) + lost
         else:
             lost = np.log1p(np.exp(-np.abs(at))) + np.maximum(at, 0)
-        count, positives = (part[authors, vote][:, None, None] for part in (self.counts.labels, self.counts.positives))
-        logs = positives * at[:, None]
-        logs -= count * lost[:, None]
+        given = np.stack([self.counts.labels[authors, vote], self.counts.positives[authors, vote]])
+        (count, positives), kind = np.unique(given, axis=1, return_inverse=True)
+        logs = positives[:, None, None] * at[:, None]
+        logs -= count[:, None, None] * lost[:, None]
         top = logs.max(axis=(2, 3), keepdims=True)
         logs -= top
-        return np.exp(logs, out=logs), top[..., 0]
+        return np.exp(logs, out=logs), top[..., 0], kind
 
     def rates(
         self, points: Parameters, models: IntArray, *, other_jury: bool = False, drifted: bool = False
@@ -227,10 +229,10 @@ class Evidence:
             mean[..., b], square[..., b] = ((power @ chances)[:, None] for power in powers)
             whose = np.flatnonzero(self.counts.labels[models, vote])
             if len(whose):
-                density, _ = self._label_density(points, vote, models[whose], nodes)
+                density, _, kind = self._label_density(points, vote, models[whose], nodes)
                 mass = density @ chances + _FLOOR
                 for moment, power in zip((mean[..., b], square[..., b]), powers, strict=True):
-                    moment[:, whose] = (density * (power * chances)[:, None]).sum(axis=-1) / mass
+                    moment[:, whose] = ((density * (power * chances)[:, None]).sum(axis=-1) / mass)[:, kind]
         return mean, square
 
     # ---- together
@@ -250,11 +252,7 @@ class Evidence:
     def ability_logs(self, points: Parameters, vote_logs: FloatArray, authors: IntArray) -> FloatArray:
         """[M, kindness, abilities, authors] the same by ability, with the prior of the ability."""
         logs = self.vote_evidence(vote_logs, authors)
-        logs += _ABILITY_LOGS[:, None]
-        with_labels = np.flatnonzero(self.counts.labels[authors].any(axis=1))
-        if len(with_labels):
-            by_labels = self.label_evidence(points, authors[with_labels])
-            logs[..., with_labels] += by_labels.transpose(0, 2, 1)[:, None]
+        logs += (_ABILITY_LOGS[:, None] + self.label_evidence(points, authors))[:, None]
         return logs
 
     def maker_evidence(self, logs: FloatArray, authors: IntArray) -> FloatArray:
@@ -415,7 +413,7 @@ def _steps(count: int, size: int, turn: int) -> FloatArray:
 
 def _likelihood(evidence: Evidence, points: Parameters) -> FloatArray:
     """[M] log likelihood of points, some at a time."""
-    block = max(1, _CELLS // max(1, len(evidence.teachers) * len(ABILITIES) * len(_OWN)))
+    block = max(1, _CELLS // max(1, len(evidence.teachers) * len(ABILITIES) * len(_KIND)))
     parts = [slice(at, at + block) for at in range(0, len(points.slope), block)]
     return np.concatenate([evidence.by_maker(points.of(part)) for part in parts])
 
@@ -446,8 +444,8 @@ class States:
     """States of some models [k]: point, kindness, ability.
 
     `chance` [k, D, kindness, abilities] adds up to 1 a model. `mean`, `square` [k, D, abilities, B]: of its rates.
-    `mix` [D, kindness, abilities, B]: the share of every vote among those that it is compared with, of the same
-    `group` [B]. `has_known_maker`: whether the makers of these models have labels.
+    `mix` [D, kindness, abilities, B]: the share of every vote among those that it is compared with. `has_known_maker`:
+    whether the makers of these models have labels.
     """
 
     models: IntArray
@@ -456,7 +454,6 @@ class States:
     mean: FloatArray
     square: FloatArray
     mix: FloatArray
-    group: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -475,10 +472,10 @@ class Fit:
     def counts(self) -> Counts:
         return self.evidence.counts
 
-    @property
-    def group(self) -> IntArray:
-        """[B] number of the votes that the vote of a bin is compared with."""
-        return self.evidence.group[self.counts.bins]
+    def seat_shares(self, models: IntArray) -> FloatArray:
+        """[k, B] the share of a model's judged answers whose votes are compared with the bin's."""
+        n, group = self.counts.n[models], self.evidence.group[self.counts.bins]
+        return np.asarray((n @ (group[:, None] == group)) / np.maximum(n.sum(axis=1), 1)[:, None])
 
     def states(self) -> Iterator[States]:
         """All scored models, some at a time."""
@@ -493,12 +490,18 @@ class Fit:
                 kindness = self.kindness[..., self.counts.maker[part]] / len(points.slope)
                 chance *= (kindness / chance.sum(axis=2))[:, :, None]
                 mean, square = evidence.rates(points, part, other_jury=self.other_jury, drifted=self.drifted)
-                by_model = chance.transpose(3, 0, 1, 2), mean.swapaxes(0, 1), square.swapaxes(0, 1)
-                yield States(part, is_known, *by_model, mix, self.group)
+                yield States(
+                    part,
+                    is_known,
+                    np.ascontiguousarray(chance.transpose(3, 0, 1, 2)),
+                    np.ascontiguousarray(mean.swapaxes(0, 1)),
+                    np.ascontiguousarray(square.swapaxes(0, 1)),
+                    mix,
+                )
 
 
 def _blocks(authors: IntArray, points: int) -> list[IntArray]:
-    size = max(1, 16 * _CELLS // (points * len(_KIND) * len(ABILITIES)))
+    size = max(1, 4 * _CELLS // (points * len(_KIND) * len(ABILITIES)))
     return [authors[at : at + size] for at in range(0, len(authors), size)]
 
 

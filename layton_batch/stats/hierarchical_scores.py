@@ -7,7 +7,6 @@ Jeffreys' interval for a rate that way. No draws. No interval leaves its score o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,13 +49,10 @@ def hierarchical_scores(fit: Fit, *, level: float = 0.95) -> tuple[ModelScore, .
         rows = states.models
         items = counts.items[rows]
         open_ones = _open_outcomes(counts, states, fit.evidence.label_error)
-        open_count, right = open_ones.count, open_ones.right
         rate = (_by_ability(states)[..., None] * open_ones.mean).sum(axis=(1, 2))
-        mean[rows] = (right + (open_count * rate).sum(axis=1)) / items
-        make_set = distributions.shortest_set if states.has_known_maker else distributions.long_tailed_set
-        first, last = _set_here(_components(states, open_ones), open_count, level, make_set)
-        here[:, rows] = (first + right) / items, (last + right) / items
-        new[:, rows] = _new_items(counts, states, level)
+        mean[rows] = (open_ones.right + (open_ones.count * rate).sum(axis=1)) / items
+        here[:, rows] = (np.stack(_set_here(states, open_ones, level)) + open_ones.right) / items
+        new[:, rows] = _new_items(fit, states, level)
     here, new[1:] = _no_longer_than_labels_alone(fit, (here, new[1:]), level)
     low, high = np.minimum(here[0], mean), np.maximum(here[1], mean)
     new_low, new_high = np.minimum(new[1], np.minimum(new[0], mean)), np.maximum(new[2], np.maximum(new[0], mean))
@@ -95,42 +91,27 @@ def right_given_label(rate: FloatArray, label: bool, label_error: float) -> Floa
     return np.asarray(rate * yes / (rate * yes + (1 - rate) * no))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Components:
-    """States of some models in `PARTS` parts: `chance` [N, k], and rates Beta(`alpha`, `beta`) [N, k, B] in each."""
-
-    chance: FloatArray
-    alpha: FloatArray
-    beta: FloatArray
-
-
 def _by_ability(states: States) -> FloatArray:
     """[k, D, abilities]"""
     return np.asarray(states.chance.sum(axis=2))
 
 
-def _components(states: States, open_ones: Outcomes) -> Components:
+def _rates_in_parts(states: States, open_ones: Outcomes) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """`PARTS` parts of the states by rising score: their chances [PARTS, k], and the alpha and beta [PARTS, k, B''] of
+    the open outcomes' rates."""
     models, _, _, width = open_ones.mean.shape
-    by_ability = _by_ability(states).reshape(models, -1)
     expected = (open_ones.mean @ open_ones.count[:, None, :, None]).reshape(models, -1)
-    chance, first, second = (
-        np.zeros((models, PARTS)),
-        np.zeros((models, PARTS, width)),
-        np.zeros((models, PARTS, width)),
-    )
-    for k in range(models):
-        order = np.argsort(expected[k], kind="stable")
-        weight = by_ability[k][order]
-        reached = np.cumsum(weight)
-        part = np.minimum((reached / reached[-1] * PARTS).astype(np.int64), PARTS - 1)
-        chance[k] = np.bincount(part, weight, PARTS)
-        for b in range(width):
-            mean, square = (moment[k, ..., b].ravel()[order] for moment in (open_ones.mean, open_ones.square))
-            first[k, :, b] = np.bincount(part, weight * mean, PARTS)
-            second[k, :, b] = np.bincount(part, weight * square, PARTS)
+    weight, order = _by_ability(states).reshape(models, -1), np.argsort(expected, axis=1, kind="stable")
+    part = np.empty_like(order)
+    np.put_along_axis(part, order, _part(np.take_along_axis(weight, order, axis=1)), axis=1)
+    chance = _sums(part, weight, PARTS)
+    first, second = (np.zeros((models, PARTS, width)) for _ in range(2))
+    for b in range(width):
+        for sums, moment in ((first, open_ones.mean), (second, open_ones.square)):
+            sums[..., b] = _sums(part, weight * moment[..., b].reshape(models, -1), PARTS)
     size = np.maximum(chance, 1e-300)[..., None]
     alpha, beta = _beta(np.where(size > 1e-200, first / size, 0.5), second / size)
-    return Components(*(values.swapaxes(0, 1) for values in (chance, alpha, beta)))
+    return chance.T, alpha.swapaxes(0, 1), beta.swapaxes(0, 1)
 
 
 def _beta(mean: FloatArray, square: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -139,53 +120,33 @@ def _beta(mean: FloatArray, square: FloatArray) -> tuple[FloatArray, FloatArray]
     return mean * size, (1 - mean) * size
 
 
-MakeSet = Callable[[FloatArray, float], tuple[IntArray, IntArray]]
-"""First and last count, from distributions of counts [k, N] and a level. The shortest set leaves a long tail out, so
-it does not suit a maker to whom judges may be kind."""
-
-
-def _set_here(
-    components: Components, open_count: IntArray, level: float, make_set: MakeSet
-) -> tuple[IntArray, IntArray]:
-    """First and last count, [k] each, of right answers among those without a label."""
-    models, width = open_count.shape
-    first, last = (np.zeros(models, dtype=np.int64) for _ in range(2))
-    for rows in distributions.chunks(PARTS * open_count.sum(axis=1)):
-        alpha, beta = (
-            values[:, rows].reshape(PARTS * len(rows), width) for values in (components.alpha, components.beta)
-        )
-        laws = _right_pmf(np.tile(open_count[rows], (PARTS, 1)), alpha, beta).reshape(PARTS, len(rows), -1)
-        pmf = (components.chance[:, rows, None] * laws).sum(axis=0)
-        first[rows], last[rows] = make_set(pmf / pmf.sum(axis=1, keepdims=True), level)
-    return first, last
-
-
-def _right_pmf(open_count: IntArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
-    """[N, most open outcomes + 1] exact pmf of the right ones among `open_count` [N, B], of rates Beta(`alpha`,
-    `beta`) [N, B]."""
+def _set_here(states: States, open_ones: Outcomes, level: float) -> tuple[IntArray, IntArray]:
+    """First and last count, [k] each, of right answers among the open ones. The shortest set leaves a long tail out, so
+    it does not suit a maker to whom judges may be kind."""
+    count, (chance, alpha, beta) = open_ones.count, _rates_in_parts(states, open_ones)
     terms = [
-        distributions.beta_binomial_pmf(open_count[:, b], alpha[:, b], beta[:, b])
-        for b in np.flatnonzero(open_count.any(axis=0))
+        distributions.beta_binomial_pmf(count[:, b], alpha[..., b], beta[..., b])
+        for b in np.flatnonzero(count.any(axis=0))
     ]
-    pmf = distributions.sum_pmf(terms, int(open_count.sum(axis=1).max(initial=0)))
-    return np.broadcast_to(pmf, (len(open_count), pmf.shape[1]))
+    laws = distributions.sum_pmf(terms, int(count.sum(axis=1).max(initial=0)))
+    pmf = (chance[..., None] * laws).sum(axis=0)
+    make_set = distributions.shortest_set if states.has_known_maker else distributions.long_tailed_set
+    return make_set(pmf / pmf.sum(axis=1, keepdims=True), level)
 
 
-def _new_items(counts: Counts, states: States, level: float) -> FloatArray:
+def _new_items(fit: Fit, states: States, level: float) -> FloatArray:
     """[3, k]: score and ends. Given a state the shares of the votes are Dirichlet: the votes at hand and as many as
     `VOTE_SIZE` that are as the model's ability and kindness have it. The ends are those of a mixture of Beta
     distributions, one for each part of the states: judges who may be kind to a maker leave one long tail."""
     rows = states.models
-    n, zeros = counts.n[rows].astype(np.float64), counts.known_zeros[rows]
+    n, zeros = fit.counts.n[rows].astype(np.float64), fit.counts.known_zeros[rows]
     judged = n.sum(axis=1)
-    size = (judged + VOTE_SIZE)[:, None, None, None]
-    right = _right_on_new(n, seat_shares(counts, rows, states.group), states)
-    spread = _spread_on_new(n, seat_shares(counts, rows, states.group), states)
-    score = (states.chance * right).sum(axis=(1, 2, 3)) * judged / np.maximum(judged + zeros, 1)
-    right *= size
-    right += HALF_ITEM
-    right /= size + 2 * HALF_ITEM
+    seats = fit.seat_shares(rows)
+    right, spread = _right_on_new(n, seats, states), _spread_on_new(n, seats, states)
     chance, first, second = _parts(states.chance, right, spread[:, :, None])
+    size = judged + VOTE_SIZE
+    mean = ((size + 2 * HALF_ITEM) * (chance * first).sum(axis=1) - HALF_ITEM) / size
+    score = mean * judged / np.maximum(judged + zeros, 1)
     answered, answered_square = _answered(judged, zeros)
     first, second = first * answered[:, None], second * answered_square[:, None]
     inside = np.clip(first, 1e-6, 1 - 1e-6)
@@ -197,17 +158,25 @@ def _new_items(counts: Counts, states: States, level: float) -> FloatArray:
 
 def _parts(chance: FloatArray, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """[k, PARTS] each: chance, mean and mean square in parts of the states by rising mean, to a 500th."""
-    models = len(chance)
-    total, first, second = (np.zeros((models, PARTS)) for _ in range(3))
-    for k in range(models):
-        value, weight = mean[k].ravel(), chance[k].ravel()
-        moments = (weight, weight * value, weight * (mean[k] ** 2 + spread[k]).ravel())
-        cells = [np.bincount((500 * value).astype(np.int64), moment, 501) for moment in moments]
-        reached = np.cumsum(cells[0])
-        part = np.minimum((reached / reached[-1] * PARTS).astype(np.int64), PARTS - 1)
-        total[k], first[k], second[k] = (np.bincount(part, moment, PARTS) for moment in cells)
+    cell = (500 * mean).astype(np.int64)
+    by_cell = [_sums(cell, moment, 501) for moment in (chance, chance * mean, chance * (mean**2 + spread))]
+    part = _part(by_cell[0])
+    total, first, second = (_sums(part, moment, PARTS) for moment in by_cell)
     size = np.maximum(total, 1e-300)
     return total, np.where(total > 1e-200, first / size, 0.5), np.where(total > 1e-200, second / size, 0.3)
+
+
+def _part(chance: FloatArray) -> IntArray:
+    """[k, N] the part of each entry of `chance`, whose parts have the same chance."""
+    reached = np.cumsum(chance, axis=1)
+    return np.asarray(np.minimum((reached / reached[:, -1:] * PARTS).astype(np.int64), PARTS - 1))
+
+
+def _sums(place: IntArray, values: FloatArray, width: int) -> FloatArray:
+    """[k, width] sums of each model's `values` [k, ...] by `place`, of the same shape."""
+    models = len(place)
+    place = place.reshape(models, -1) + width * np.arange(models)[:, None]
+    return np.bincount(place.ravel(), values.ravel(), models * width).astype(np.float64).reshape(models, width)
 
 
 def _answered(judged: FloatArray, zeros: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -218,15 +187,13 @@ def _answered(judged: FloatArray, zeros: IntArray) -> tuple[FloatArray, FloatArr
 
 
 def _right_on_new(n: FloatArray, seats: FloatArray, states: States) -> FloatArray:
-    """[k, D, kindness, abilities] the expected share of right answers among those of new items that a jury judges."""
-    size = n.sum(axis=1) + VOTE_SIZE
-    right = np.zeros(states.chance.shape)
-    for b in range(n.shape[1]):
-        at_hand, formula = n[:, b] / size, VOTE_SIZE * seats[:, b] / size
-        part = formula[:, None, None, None] * states.mix[..., b]
-        part += at_hand[:, None, None, None]
-        part *= states.mean[:, :, None, :, b]
-        right += part
+    """[k, D, kindness, abilities] the expected share of right answers among new items that a jury judges, with half an
+    item that is right and half an item that is wrong."""
+    size = (n.sum(axis=1) + VOTE_SIZE + 2 * HALF_ITEM)[:, None]
+    at_hand = states.mean @ (n / size)[:, None, :, None] + HALF_ITEM / size[..., None, None]
+    formula = states.mean * (VOTE_SIZE * seats / size)[:, None, None]
+    right: FloatArray = np.einsum("dlxb,kdxb->kdlx", states.mix, formula)
+    right += at_hand[:, :, None, :, 0]
     return right
 
 
@@ -240,13 +207,6 @@ def _spread_on_new(n: FloatArray, seats: FloatArray, states: States) -> FloatArr
     unsure = np.maximum(states.square - states.mean**2, 0)
     between = (count * (states.mean - mean[..., None]) ** 2).sum(axis=-1) + HALF_ITEM * (mean**2 + (1 - mean) ** 2)
     return np.asarray((between + (count * (count + 1) * unsure).sum(axis=-1)) / (total * (total + 1)))
-
-
-def seat_shares(counts: Counts, models: IntArray, group: IntArray) -> FloatArray:
-    """[k, B] the share of a model's judged answers whose votes are compared with the bin's, of one `group` [B]."""
-    n = counts.n[models]
-    same = group[:, None] == group
-    return np.asarray((n @ same) / np.maximum(n.sum(axis=1), 1)[:, None])
 
 
 # ---- no longer than labels alone -----------------------------------------------------------------------------------

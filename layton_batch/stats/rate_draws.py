@@ -9,7 +9,7 @@ import numpy as np
 
 from layton_batch.stats.counts import Counts, FloatArray, IntArray
 from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, States
-from layton_batch.stats.hierarchical_scores import HALF_ITEM, right_given_label, seat_shares
+from layton_batch.stats.hierarchical_scores import HALF_ITEM, right_given_label
 
 DRAWS = 3_000
 _CELLS = 4_000_000
@@ -17,13 +17,11 @@ _CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RateDraws:
-    """[T, K, B] each: `rates` of the models, and `mix`, the share of every vote among the votes of its `group` [B] that
-    the drawn ability and kindness lead one to expect."""
+    """[T, K, B] each: `rates` of the models, and `mix`, the share of every vote among the votes that it is compared
+    with, which the drawn ability and kindness lead one to expect."""
 
     rates: FloatArray
     mix: FloatArray
-    label_error: float
-    group: IntArray
 
 
 def rate_draws(fit: Fit, *, seed: int, draws: int) -> RateDraws:
@@ -38,34 +36,29 @@ def rate_draws(fit: Fit, *, seed: int, draws: int) -> RateDraws:
         for at, model in enumerate(states.models.tolist()):
             of_maker = kind[:, fit.counts.maker[model]]
             rates[:, model], mix[:, model] = _of_model(states, at, point, of_maker, rng)
-    return RateDraws(rates, mix, fit.evidence.label_error, fit.group)
+    return RateDraws(rates, mix)
 
 
 def _of_model(
     states: States, at: int, point: IntArray, kind: IntArray, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """[T, B] rates and mix of one model."""
-    count, kinds, abilities = states.chance.shape[1:]
-    reached = np.cumsum(states.chance[at].reshape(-1, abilities), axis=1)
-    reached /= np.maximum(reached[:, -1:], 1e-300)
-    cell = point * kinds + kind
-    flat = (reached + np.arange(count * kinds)[:, None]).ravel()
-    ability = np.searchsorted(flat, cell + rng.random(len(cell)), side="right") - cell * abilities
-    ability = np.clip(ability, 0, abilities - 1)
+    reached = np.cumsum(states.chance[at][point, kind], axis=1)
+    ability = (reached < reached[:, -1:] * rng.random((len(point), 1))).sum(axis=1)
     mean, square = (np.clip(moment[at][point, ability], 1e-9, 1 - 1e-9) for moment in (states.mean, states.square))
     size = np.maximum(mean * (1 - mean) / np.maximum(square - mean**2, 1e-12) - 1, 1e-2)
     return rng.beta(mean * size, (1 - mean) * size), states.mix[point, kind, ability]
 
 
-def draws_on_these(counts: Counts, drawn: RateDraws, *, seed: int) -> FloatArray:
+def draws_on_these(fit: Fit, drawn: RateDraws, *, seed: int) -> FloatArray:
     """[T, K] draws of the human-judged accuracy on exactly these items."""
-    rng = np.random.default_rng([seed, 1])
+    rng, counts, error = np.random.default_rng([seed, 1]), fit.counts, fit.evidence.label_error
     labels, positives = counts.own_labels, counts.own_yes
     theta = np.zeros(drawn.rates.shape[:2])
     kinds = [(counts.n - labels, drawn.rates)]
-    if drawn.label_error:
+    if error:
         for count, label in ((positives, True), (labels - positives, False)):
-            kinds.append((count, right_given_label(drawn.rates, label, drawn.label_error)))
+            kinds.append((count, right_given_label(drawn.rates, label, error)))
     else:
         theta += positives.sum(axis=1)
     for count, rates in kinds:
@@ -75,14 +68,14 @@ def draws_on_these(counts: Counts, drawn: RateDraws, *, seed: int) -> FloatArray
     return theta / counts.items
 
 
-def draws_on_new(counts: Counts, drawn: RateDraws, *, seed: int) -> FloatArray:
+def draws_on_new(fit: Fit, drawn: RateDraws, *, seed: int) -> FloatArray:
     """[T, K] draws of the accuracy on new items of the same kind.
 
     A model's score is the mean of its rates over the items, with weights Dirichlet(1, ..., 1) that all models share (a
     paired comparison), and half an item that is right and half an item that is wrong of the model's own besides.
     """
-    rng = np.random.default_rng([seed, 2])
-    expected = drawn.mix * seat_shares(counts, np.arange(counts.models), drawn.group)
+    rng, counts = np.random.default_rng([seed, 2]), fit.counts
+    expected = drawn.mix * fit.seat_shares(np.arange(counts.models))
     bins, items = _bin_table(counts)
     draws, models, width = drawn.rates.shape
     theta = np.empty((draws, models))

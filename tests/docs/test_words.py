@@ -26,7 +26,7 @@ TERMS = """
     found gate grid guard half handler hour html hub id illegal image import inline input intent joined json
     justification key kind known knows lack ledger leniency lifecycle limits line list load location log look
     loopback lower machine matching meaning message method mistake money move n needed new night note notice open
-    options order output paid pair part past payload people picture plot policy posterior preview priors progress
+    options order output paid pair part past payload people picture plot policy preview priors progress
     query question rate raw reader reading reason recomputation record redactor refusal refused registry
     report response result round router row saved schema sd search section sent served server session settings shard
     shared shortfall shown size smallest solution source spec stage stale status step stopped storage store stream
@@ -36,7 +36,7 @@ TERMS = """
 """Words of programs, files and tables that the glossary does not explain."""
 FIELD_TERMS = {
     "stats": """
-        components difference draws estimate evidence fit kappa paper parameters strata
+        difference draws estimate evidence fit kappa paper parameters strata
     """.split(),  # noqa: SIM905
     "sandbox": """
         api config endpoint executor fault gateway index participant prefix

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
-import polars as pl
 import pytest
 
 from layton_batch.annotate import forecast
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import LabelForecast
-from layton_batch.scoring.rules import ScoringRules
 from tests.labels.label_desk import GOLD_FILE, asked, finished, freeze, gold_rows, write_rows
 from tests.support.pages import without_pages as without_pages
 
@@ -33,12 +32,10 @@ def forecasts_of_equal_labels_made_once() -> Iterator[None]:
     made: dict[str, LabelForecast] = {}
     make = forecast.outlook
 
-    def outlook(
-        votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *more: object, **named: object
-    ) -> LabelForecast:
-        key = repr((votes.rows(), labels.rows(), rules, more, named))
+    def outlook(board: JuryBoard, *more: object, **named: object) -> LabelForecast:
+        key = repr((board.votes.rows(), board.labels.rows(), board.rules, more, named))
         if key not in made:
-            made[key] = make(votes, labels, rules, *more, **named)  # type: ignore[arg-type]
+            made[key] = make(board, *more, **named)  # type: ignore[arg-type]
         return made[key]
 
     with mock.patch.object(forecast, "outlook", outlook):

@@ -20,6 +20,7 @@ from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.gold import GoldSet
 from layton_batch.scoring.gold_file import read_gold
 from layton_batch.scoring.judge_quality import diagnose
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.leaderboard import OTHER_JURY
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.settings import Settings
@@ -120,7 +121,7 @@ def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_
     judge = "tern-3-referee"
     with done.bench.open(asked()) as run:
         verdicts = judged(run, "both_correct")
-    found = {one.judge: one for one in diagnose(verdicts, *frames([]), ScoringRules()).drift}[judge]
+    found = {one.judge: one for one in diagnose(verdicts, JuryBoard(*frames([]), ScoringRules())).drift}[judge]
     twice = verdicts.explode("verdicts").unnest("verdicts").drop_nulls(["verdict", "recorded"]).filter(judge=judge)
     assert found.answers == twice.height > 0
     assert found.more_yes + found.fewer_yes == twice.filter(pl.col("verdict") != pl.col("recorded")).height

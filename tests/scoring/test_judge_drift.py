@@ -11,6 +11,7 @@ from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judge_quality import JudgeDrift, diagnose, is_drift
 from layton_batch.scoring.judges_told import diagnosis_told
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.distributions import exact_sign_test
 from tests.support.evidence import Ballot, Judged, Label, Rows, frames, judged_frame
@@ -28,7 +29,7 @@ def judged(before: list[bool], now: list[bool]) -> pl.DataFrame:
 
 
 def drift(before: list[bool], now: list[bool]) -> JudgeDrift:
-    (found,) = diagnose(judged(before, now), *frames([]), ScoringRules()).drift
+    (found,) = diagnose(judged(before, now), JuryBoard(*frames([]), ScoringRules())).drift
     return found
 
 
@@ -45,7 +46,9 @@ def test_a_judge_that_became_stricter_is_named_with_its_counts() -> None:
     assert (found.judge, found.answers, found.more_yes, found.fewer_yes) == ("owl", 80, 0, 12)
     assert found.p_value < 0.001
     (section,) = [
-        one for one in diagnosis_told(diagnose(judged(before, now), *frames([]), ScoringRules())) if one.key == "drift"
+        one
+        for one in diagnosis_told(diagnose(judged(before, now), JuryBoard(*frames([]), ScoringRules())))
+        if one.key == "drift"
     ]
     assert "yes to 0 more and 12 fewer (p 0.000): its votes may not mean" in section.parts[0].text  # type: ignore[union-attr]
 
@@ -54,14 +57,14 @@ def test_where_nothing_is_seen_it_is_said_what_would_have_been() -> None:
     few, many = drift([True, False] * 10, [True, False] * 10), drift([True, False] * 200, [True, False] * 200)
     assert (few.p_value, many.p_value) == (1.0, 1.0)
     assert few.detectable > 3 * many.detectable > 0
-    told = diagnosis_told(diagnose(judged([True] * 20, [True] * 20), *frames([]), ScoringRules()))
+    told = diagnosis_told(diagnose(judged([True] * 20, [True] * 20), JuryBoard(*frames([]), ScoringRules())))
     (section,) = [one for one in told if one.key == "drift"]
     assert "no drift; one of ±" in section.parts[0].text  # type: ignore[union-attr]
 
 
 def test_nothing_is_said_of_drift_where_no_answer_was_judged_twice() -> None:
     rows = [Judged(WHO, "birds", "i1", {"owl": True}, human=None, recorded={"hawk": True})]
-    found = diagnose(judged_frame(rows), *frames([]), ScoringRules())
+    found = diagnose(judged_frame(rows), JuryBoard(*frames([]), ScoringRules()))
     assert found.drift == ()
     assert "drift" not in {section.key for section in diagnosis_told(found)}
 
@@ -101,7 +104,8 @@ def test_a_board_of_judges_who_drifted_says_so_in_each_row_and_promises_less() -
     ballots = [Ballot(WHO, f"i{number}", 3 * (number % 3 > 0), 3) for number in range(60)]
     labels = [Label(WHO, one.item_id, one.yes, one.total, one.yes == 3) for one in ballots[:20]]
     plain, drifted = (
-        Rows(rank_board(*frames(ballots, labels), ScoringRules(drifted=drifted)))[0] for drifted in (False, True)
+        Rows(rank_board(JuryBoard(*frames(ballots, labels), ScoringRules(drifted=drifted))))[0]
+        for drifted in (False, True)
     )
     assert "judges_drifted" in drifted.flags
     assert "judges_drifted" not in plain.flags

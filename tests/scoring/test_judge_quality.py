@@ -11,6 +11,7 @@ from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.gold import judged_of
 from layton_batch.scoring.gold_file import read_gold
 from layton_batch.scoring.judge_quality import Diagnosis, diagnose
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import jeffreys_interval
@@ -29,7 +30,7 @@ METRICS = {
 def real(metric: str) -> tuple[Diagnosis, dict[str, Any]]:
     """The diagnosis of the real verdicts, and the recorded one."""
     gold = read_gold(str(LAYTON / "ppi_llm.jsonl"), LAYTON, Settings.from_process(), keep_texts=False)
-    diagnosis = diagnose(judged_of(gold, metric), *frames([]), ScoringRules(metric=metric))
+    diagnosis = diagnose(judged_of(gold, metric), JuryBoard(*frames([]), ScoringRules(metric=metric)))
     return diagnosis, read_json("diagnostics_llm.json")[f"llm/{METRICS[metric]}"]
 
 
@@ -39,7 +40,7 @@ def made(*answers: tuple[str, dict[str, bool], bool | None]) -> Diagnosis:
         Judged(Entrant(f"{family}-1", family, 0), family, f"i{number}", verdicts, human)
         for number, (family, verdicts, human) in enumerate(answers)
     ]
-    return diagnose(judged_frame(rows), *frames([]), ScoringRules())
+    return diagnose(judged_frame(rows), JuryBoard(*frames([]), ScoringRules()))
 
 
 @pytest.mark.shared_data

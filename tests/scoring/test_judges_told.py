@@ -10,6 +10,7 @@ from layton_batch.columns import Table
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judge_quality import Diagnosis, diagnose
 from layton_batch.scoring.judges_told import JudgeNote, Section, diagnosis_told, mistakes_told
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.rules import ScoringRules
 from tests.support.evidence import Judged, frames, judged_frame
 
@@ -24,7 +25,7 @@ def diagnosed(*families: tuple[str, int, int], human: bool = True) -> Diagnosis:
         for family, answers, wrong in families
         for number in range(answers)
     ]  # fmt: skip
-    return diagnose(judged_frame(rows), *frames([]), ScoringRules())
+    return diagnose(judged_frame(rows), JuryBoard(*frames([]), ScoringRules()))
 
 
 def section(diagnosis: Diagnosis, key: str) -> Section:
@@ -49,7 +50,7 @@ def test_a_certain_error_for_a_maker_is_a_sentence_of_its_own() -> None:
 def test_a_jury_without_a_vote_agrees_with_nobody() -> None:
     silent = [Judged(Entrant("m", "acme", 0), "acme", f"i{number}", {}, human=True) for number in range(9)]
     for rows, agrees in ((silent, False), ([replace(row, verdicts={"owl": True}) for row in silent], True)):
-        (note,) = mistakes_told(diagnose(judged_frame(rows), *frames([]), ScoringRules())).parts
+        (note,) = mistakes_told(diagnose(judged_frame(rows), JuryBoard(*frames([]), ScoringRules()))).parts
         assert isinstance(note, JudgeNote)
         assert ("agrees" in note.text) is agrees
 
@@ -60,7 +61,7 @@ def test_answers_to_one_item_count_as_one_piece_of_evidence() -> None:
             Judged(Entrant(f"m{number}", "acme", 0), "acme", f"i{number % items}", {"owl": True}, human=number % 5 > 0)
             for number in range(100)
         ]
-        (found,) = diagnose(judged_frame(rows), *frames([]), ScoringRules()).jury_by_family
+        (found,) = diagnose(judged_frame(rows), JuryBoard(*frames([]), ScoringRules())).jury_by_family
         assert (found.labels, found.leniency) == (100, pytest.approx(0.2))
         assert found.half_width is not None
         return found.half_width

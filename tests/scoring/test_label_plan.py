@@ -8,6 +8,7 @@ import pytest
 
 from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.evidence import ENTRANT, LABELS
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import LabellingPlan, LabelTarget, plan_next
 from layton_batch.scoring.rules import ScoringRules
 from tests.stats.truth_worlds import WORLDS, draw, named
@@ -22,12 +23,12 @@ def planned_and_delivered(world: str, seed: int, aim: LabelTarget) -> tuple[Labe
     """A plan, and the half widths of its models once its answers have the labels that people would give."""
     board = draw(WORLDS[world], np.random.default_rng(seed))
     votes, labels = named(board)
-    plan = plan_next(votes, labels, aim, RULES)
+    plan = plan_next(JuryBoard(votes, labels, RULES), aim)
     rows = pl.DataFrame([(row.model, row.provider, row.n_hints, row.item_id) for row in plan.rows],
                         schema=[*ENTRANT, "item_id"], orient="row")  # fmt: skip
     truth = votes.with_columns(correct=pl.Series(board.correct))
     given = truth.join(rows, on=[*ENTRANT, "item_id"], how="semi").select(*LABELS)
-    ranked = rank_board(votes, pl.concat([labels, given]), RULES)
+    ranked = rank_board(JuryBoard(votes, pl.concat([labels, given]), RULES))
     prefix = "set" if aim.this_set else "new"
     width = {row["model"]: (row[f"{prefix}_upper"] - row[f"{prefix}_lower"]) / 2 for row in ranked.to_dicts()}
     return plan, [width[model.model] for model in plan.models]

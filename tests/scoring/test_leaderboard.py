@@ -20,7 +20,8 @@ from layton_batch.grading.board_sources import BoardOptions, board_of, read_sour
 from layton_batch.reports.leaderboard_tables import Leaderboard, board_csv, board_markdown, board_notes
 from layton_batch.reports.table import folded
 from layton_batch.scoring import board, leaderboard
-from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.leaderboard import (
     ASSUMES,
@@ -32,6 +33,7 @@ from layton_batch.scoring.leaderboard import (
     THIS_SET,
     alike,
 )
+from layton_batch.scoring.rule_board import ItemScores, RuleBoard
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER, ScoringRules
 from layton_batch.settings import Settings
 from tests.support.evidence import UNKNOWN, Ballot, Label, Rows, frames
@@ -60,11 +62,11 @@ HOSTILE = (
 
 
 def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> Rows:
-    return Rows(board.rank_board(votes, labels, rules))
+    return Rows(board.rank_board(JuryBoard(votes, labels, rules)))
 
 
 def rank_marks(sheets: list[ItemScores], rules: ScoringRules) -> Rows:
-    return Rows(board.rank_marks(sheets, rules))
+    return Rows(board.rank_marks(RuleBoard(sheets, rules)))
 
 
 def on_this_set(rows: Rows) -> Rows:
@@ -217,7 +219,7 @@ def test_a_board_on_which_no_answer_was_judged_is_a_board(labels: bool) -> None:
     assert len(rows) == 5
     assert {row.n_missing for row in rows} == {row.n_items for row in rows}
     assert all((row.this_set.upper or 0) == 0 for row in rows)
-    view = outlook(*frames(silent, strangers), ScoringRules())
+    view = outlook(JuryBoard(*frames(silent, strangers), ScoringRules()))
     assert (view.queue, view.unlabelled, view.enough.labels) == ((), 0, 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, stdev
@@ -12,8 +13,10 @@ import pytest
 
 from layton_batch.grading.ranking import of_sheet, ranked
 from layton_batch.scoring import samples
-from layton_batch.scoring.board import rank_board
-from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.board import rank_board, rank_marks
+from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.jury_board import JuryBoard
+from layton_batch.scoring.rule_board import ItemScores, RuleBoard
 from layton_batch.scoring.rules import ScoringRules
 from tests.support.evidence import Ballot, Label, Rows, changed, frames
 
@@ -32,7 +35,13 @@ def rounds_of(model: str, share: float, seed: int, samples: int = 4, items: int 
 
 
 def rank_sampled(sheets: Sequence[ItemScores], rules: ScoringRules) -> Rows:
-    return Rows(samples.rank_sampled(sheets, rules))
+    """Rank sheets, of which a model's second is its second sample."""
+    seen = Counter[Entrant]()
+    sampled = []
+    for one in sheets:
+        seen[one.entrant] += 1
+        sampled.append(replace(one, sample=seen[one.entrant]))
+    return Rows(rank_marks(RuleBoard(sampled, rules)))
 
 
 def half_width(row: SimpleNamespace) -> float:
@@ -91,7 +100,7 @@ def test_a_jury_board_of_rounds_is_the_mean_of_the_rounds(method: str) -> None:
     labels = [Label(gold, f"q{i}", i % 4, 3, i % 4 > 1, content=100 + i) for i in range(24)]
     first = [*votes("larch", [3] * 9 + [0] * 3), *votes("wagtail", [3] * 6 + [0] * 6)]
     second = [*votes("larch", [3] * 7 + [0] * 5), *votes("wagtail", [3] * 6 + [0] * 6)]
-    frames_of_rounds = [rank_board(*frames(ballots, labels), rules) for ballots in (first, second)]
+    frames_of_rounds = [rank_board(JuryBoard(*frames(ballots, labels), rules)) for ballots in (first, second)]
     boards = list(map(Rows, frames_of_rounds))
     rows = Rows(samples.mean_of_rounds(frames_of_rounds, {"larch": 2, "wagtail": 1}))
     scores = [next(row.score for row in board if row.model == "larch") for board in boards]

@@ -15,6 +15,7 @@ from layton_batch.grading.board_sources import BoardOptions, read_sources
 from layton_batch.grading.board_sources import board_of as board_of_sources
 from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, rounds
 from layton_batch.settings import Settings
@@ -70,7 +71,7 @@ def in_files(folder: Path, ballots: Sequence[Ballot]) -> Path:
 
 def board_of(folder: Path, labels: Sequence[Label]) -> pl.DataFrame:
     (votes,), _ = rounds(read_votes(str(folder), METRIC))
-    return rank_board(votes, labels_frame(labels), ScoringRules())
+    return rank_board(JuryBoard(votes, labels_frame(labels), ScoringRules()))
 
 
 @pytest.mark.parametrize("labelled", [True, False], ids=["labels", "none"])
@@ -78,7 +79,7 @@ def test_the_board_of_files_is_that_of_their_votes(tmp_path: Path, labelled: boo
     ballots, labels = made_up()
     labels = labels if labelled else []
     board = board_of(in_files(tmp_path / "votes", ballots), labels)
-    assert board.equals(rank_board(*frames(ballots, labels), ScoringRules()))
+    assert board.equals(rank_board(JuryBoard(*frames(ballots, labels), ScoringRules())))
 
 
 def test_columns_that_are_left_out_have_their_usual_values(tmp_path: Path) -> None:

@@ -71,13 +71,6 @@ def test_levels_that_cannot_be_honoured_are_refused() -> None:
     distributions.check_level(1 - 1e-9)
 
 
-def test_chunks_hold_every_model_once() -> None:
-    sizes = np.array([3, 2_000_000, 5, 0, 9, 600_000, 600_000])
-    parts = distributions.chunks(sizes)
-    assert sorted(np.concatenate(parts).tolist()) == list(range(7))
-    assert all(len(p) == 1 or int(sizes[p].max() + 1) * len(p) <= 1_000_000 for p in parts)
-
-
 def test_scipy_is_loaded_only_where_a_quantile_is_computed() -> None:
     program = "import sys, layton_batch.stages.rank, layton_batch.tasks.mcq_idk; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -83,7 +83,7 @@ def test_draws_intervals_and_plans_are_of_one_law() -> None:
     mean, _ = moments(found)
     assert alpha / (alpha + beta) == pytest.approx(mean)
     assert rates.rates.mean(axis=0) == pytest.approx(mean, abs=0.015)
-    here, new = draws_on_these(found.counts, rates, seed=0), draws_on_new(found.counts, rates, seed=0)
+    here, new = draws_on_these(found, rates, seed=0), draws_on_new(found, rates, seed=0)
     assert here.mean(axis=0) == pytest.approx([row.score for row in rows], abs=4e-3)
     for i, row in enumerate(rows):
         for draws, low, high in ((here, row.lower, row.upper), (new, row.new_lower, row.new_upper)):
@@ -232,7 +232,7 @@ def test_where_labels_can_be_wrong_the_intervals_allow_for_it(boards: int) -> No
             found += [
                 row.lower - 1e-9 <= truth <= row.upper + 1e-9 for row, truth in zip(rows, board.here, strict=False)
             ]
-        drawn = draws_on_these(counts, rate_draws(one, seed=0, draws=2000), seed=0)
+        drawn = draws_on_these(one, rate_draws(one, seed=0, draws=2000), seed=0)
         assert drawn.mean(axis=0)[:7] == pytest.approx([row.score for row in rows], abs=6e-3)
     assert np.mean(held[0.0]) < 0.85
     assert np.mean(held[0.05]) >= 0.93

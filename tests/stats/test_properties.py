@@ -142,7 +142,7 @@ def test_rank_sets_contain_the_rank(seed: int) -> None:
     found = fit(counts)
     scores = [row.score for row in hierarchical_scores(found)]
     rates = rate_draws(found, seed=1, draws=200)
-    draws = draws_on_these(counts, rates, seed=1)
+    draws = draws_on_these(found, rates, seed=1)
     ranks = score_ranks(scores)
     sets = rank_ranges(draws, rank=ranks)
     if len(scores):
@@ -152,7 +152,7 @@ def test_rank_sets_contain_the_rank(seed: int) -> None:
         assert (sets.worst <= len(scores)).all()
         drawn = rankdata(-draws, method="min", axis=1)[100:]  # the half that had no part in the shape of the ranges
         assert ((drawn >= sets.best) & (drawn <= sets.worst)).all(axis=1).mean() >= 0.95
-        new = draws_on_new(counts, rates, seed=1)
+        new = draws_on_new(found, rates, seed=1)
         assert (new >= 0).all()
         assert (new <= 1 + 1e-12).all()
     paper = paper_scores(counts)

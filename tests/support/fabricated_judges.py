@@ -10,6 +10,7 @@ from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judge_quality import diagnose
+from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.rules import ScoringRules
 from tests.support.evidence import Judged, frames, judged_frame
 
@@ -32,6 +33,6 @@ def judges_rows(
         for index in range(1, ITEMS + 1)
         for model in models
     ]
-    found = diagnose(judged_frame(judged), *frames([]), ScoringRules())
+    found = diagnose(judged_frame(judged), JuryBoard(*frames([]), ScoringRules()))
     record = DiagnosisRecord(found, AnnotatorAgreement({judge: len(judged)}, 0, 0, 0.95, None))
     return [{"document": json.dumps(asdict(record))}]
