@@ -79,6 +79,7 @@ class Transactions:
     session: Connection | None = None
     _turn: Lock = field(default_factory=Lock)
     _known_rows: dict[str, object] | None = None
+    _writers: set[object] = field(default_factory=set)
 
     @contextmanager
     def reading_once(self) -> Iterator[None]:
@@ -96,7 +97,7 @@ class Transactions:
 
     def _once(self, what: str, read: Callable[[], Rows]) -> Rows:
         rows = self._known_rows
-        if rows is None:
+        if rows is None or self._writers:  # a thread may be held up between its commit and the end of its writing
             return read()
         if what not in rows:  # a write meanwhile puts another dictionary in this one's place
             rows[what] = read()
@@ -114,6 +115,8 @@ class Transactions:
     @contextmanager
     def writing(self) -> Iterator[Writing]:
         """One write transaction. Raises StoreError if it cannot be committed: then nothing of it happened."""
+        writer = object()
+        self._writers.add(writer)
         try:
             with self._begun() as connection:
                 if self.engine.dialect.name == "postgresql":
@@ -125,6 +128,7 @@ class Transactions:
         finally:
             if self._known_rows is not None:
                 self._known_rows = {}
+            self._writers.discard(writer)
         if self.listen is not None:
             for event in writing.events:
                 self.listen(event)
