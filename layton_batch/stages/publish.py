@@ -95,8 +95,8 @@ def _site_digest(run: Run, bill: str | None) -> str | None:
     if board is None:
         return None
     bill = bill if _is_over(run) else None
-    asked = run.manifest.frozen() | {"folder": "."}  # wherever the manifest stands
-    return f"{board} {tables.digest('site', board, bill, repr(asked))}"
+    manifest = run.manifest.frozen() | {"folder": "."}  # wherever it stands
+    return f"{board} {tables.digest('site', board, bill, repr(manifest))}"
 
 
 def _board_of(site: str) -> str:

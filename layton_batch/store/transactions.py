@@ -95,13 +95,13 @@ class Transactions:
         finally:
             self._known_rows = None
 
-    def _once(self, what: str, read: Callable[[], Rows]) -> Rows:
+    def _once(self, name: str, read: Callable[[], Rows]) -> Rows:
         rows = self._known_rows
         if rows is None or self._writers:  # a thread may be held up between its commit and the end of its writing
             return read()
-        if what not in rows:  # a write meanwhile puts another dictionary in this one's place
-            rows[what] = read()
-        return cast("Rows", rows[what])
+        if name not in rows:  # a write meanwhile puts another dictionary in this one's place
+            rows[name] = read()
+        return cast("Rows", rows[name])
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
