@@ -16,10 +16,9 @@ import orjson
 import zstandard
 from sqlalchemy import select
 
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.run_folder import RunFolder, Workspace
-from layton_batch.manifest.manifest import Manifest
 from layton_batch.store import schema
 from layton_batch.store.copying import CopiedBatch, copy_run
 from layton_batch.store.engine import open_engine, sqlite_url
@@ -51,10 +50,12 @@ def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> Ru
     """Copy the sources of a run into an empty workspace."""
     copy = workspace.run(store.run_id)
     copy.root.mkdir()
-    manifest = _write_without_place(folder.manifest.read_bytes(), copy.manifest)
+    copy.manifest.write_text(_without_place(folder.manifest.read_bytes(), str(folder.manifest)), encoding="utf-8")
+    row = store.row()
+    manifest = "" if row is None else _without_place(row.manifest, f"run {store.run_id} in its database")
     engine = open_engine(sqlite_url(workspace.database))
     try:
-        batches = copy_run(store, RunStore(engine, store.run_id), manifest.frozen_json())
+        batches = copy_run(store, RunStore(engine, store.run_id), manifest)
     finally:
         engine.dispose()
     left_out = folder.log, folder.manifest
@@ -77,15 +78,16 @@ def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> Ru
     return RunSources(copy, tuple(batches), board.stat().st_mtime_ns if board.exists() else None)
 
 
-def _write_without_place(content: bytes, path: Path) -> Manifest:
-    """Write a run's manifests without the folder that they stood in, which tells of a machine and of who works on it.
-    Return the manifest of now."""
-    document = json.loads(content)
-    for frozen in (document, *(revision["manifest"] for revision in document["revisions"])):
-        frozen["folder"] = "."
-    text = json.dumps(document, indent=2, ensure_ascii=False)
-    path.write_text(text, encoding="utf-8")
-    return Manifest.from_frozen(text)
+def _without_place(content: str | bytes, source: str) -> str:
+    """Return a run's frozen manifests without the folder that they stood in, which tells of a machine and of who works
+    on it. Raises ManifestError where they are none."""
+    try:
+        document = json.loads(content)
+        for frozen in (document, *(revision["manifest"] for revision in document.get("revisions", ()))):
+            frozen["folder"] = "."
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ManifestError(f"{source}: not a frozen manifest ({type(error).__name__}: {error})") from error
+    return json.dumps(document, indent=2, ensure_ascii=False)
 
 
 def _link(path: Path, to: Path) -> None:

@@ -252,6 +252,17 @@ def test_a_downloaded_site_is_computed_again_from_its_data_and_without_them_chec
     assert str(page) in refused("verify", page)
 
 
+@pytest.mark.parametrize("revisions", [5, [{}], ["x"], [{"manifest": 5}]])
+def test_a_manifest_whose_revisions_are_none_is_refused_where_a_site_s_data_are_packed(
+    here: Path, revisions: object
+) -> None:
+    path = here / "runs" / "lab" / "run.json"
+    path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | {"revisions": revisions}))
+    ending = call("site", "lab", "--out", "public", "--with-data")
+    assert (ending.code, str(path) in ending.err) == (2, True), ending.err
+    assert not (here / "public").exists()
+
+
 @pytest.mark.parametrize("flips", tiered((20, 200), ci=(20,)))
 def test_every_flipped_bit_of_a_site_is_named(site: Path, offline: Path, flips: int) -> None:
     def is_named(_path: Path) -> bool:
