@@ -1,4 +1,4 @@
-"""What a provider already has of ours, against which a batch about to be sent is weighed."""
+"""Open work at a provider, against which a batch about to be sent is weighed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
         accepted.label("accepted"),
     ).where(here, states, table.unclear_since.is_not(None), table.submitting_at > accepted)  # fmt: skip
     on_its_way = table.state == Lifecycle.SUBMITTING, table.unclear_since.is_(None)
-    sending = select(func.count()).where(here, *on_its_way, table.submitting_at > at - LONGEST_CREATE)
+    lately = table.submitting_at.between(at - LONGEST_CREATE, at + LONGEST_CREATE)
+    sending = select(func.count()).where(here, *on_its_way, lately)
     load = [(model, int(count), int(size)) for model, count, size in connection.execute(work)]
     creates, oldest = connection.execute(recent).one()
     return ProviderLoad(

@@ -146,7 +146,8 @@ def test_the_load_of_a_provider_counts_what_every_run_of_the_database_has_there(
         load = store.load("openai", NOW + 1)
         assert load == ProviderLoad(1, {"m-1": 400}, 1, NOW, sending=1)
         assert RunStore(store.engine, "another").load("openai", NOW + 1) == load
-        assert (store.load("openai", NOW + 4000).creates, store.load("openai", NOW + 4000).sending) == (0, 0)
+        for away in (-4000, 4000):  # also where the clock was put back
+            assert (store.load("openai", NOW + away).creates, store.load("openai", NOW + away).sending) == (0, 0)
         assert store.load("mistral", NOW + 1).running == 0
         assert load.plus(batch(2), NOW + 1) == ProviderLoad(2, {"m-1": 800}, 2, NOW, sending=2)
 
