@@ -23,7 +23,7 @@ from layton_batch.records import Submission
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.support.cli_harness import call, desk
-from tests.support.lab import ROOT, RunState, Status, advance, drive, lab, quiz_text, several
+from tests.support.lab import ROOT, RunState, Status, advance, drive, lab, manifest_text, quiz_text, several
 from tests.support.tiers import tiered
 
 QUIZ = quiz_text()
@@ -115,6 +115,16 @@ def test_what_is_being_sent_side_by_side_counts_against_the_budget(tmp_path: Pat
         assert 0 < max(held) <= budget
         assert bench.events(text, "run_stopped", "run_goes_on") == []  # what is held back for a while is no stop
         assert set(bench.billed().values()) == {1}
+
+
+def test_a_budget_that_lets_one_batch_go_at_a_time_stops_the_run_once(tmp_path: Path) -> None:
+    text = manifest_text(limit=3, top='[budget]\nmax_usd = "0.0065"\n[limits.openai]\nmax_requests = 1\n')
+    with lab(tmp_path) as bench:
+        status = bench.finish(text)
+        kinds = [event.kind for event in bench.events(text, "run_stopped", "run_goes_on")]
+    assert status.state is RunState.OVER_BUDGET  # the verdicts do not fit
+    assert status.jobs[0].succeeded == 3
+    assert kinds == ["run_stopped"]
 
 
 def killed_while_writing(root: Path) -> None:
