@@ -262,7 +262,7 @@ class Settings:
 
     @property
     def engine(self) -> str:
-        """Return the name of the engine that makes the tables of jobs (``runs/job_work.py``)."""
+        """Return the name of the engine that makes the tables of jobs (``runs/job_engine.py``)."""
         return self.get("LAYTON_BATCH_ENGINE") or "threads"
 
     def with_engine(self, name: str | None) -> Settings:

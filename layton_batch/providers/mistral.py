@@ -92,8 +92,8 @@ class Mistral(FileBatches):
 
     def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
         """Yield every job: the server's metadata filter cannot be relied on. A page can be smaller than was asked for,
-        so the list ends at a page that brings nothing new, if it has shown as many as it said there are (the least it
-        said: the jobs of other programs come and go meanwhile)."""
+        so the list ends at a page that brings nothing new, if it has shown as many as its pages count in all (the least
+        that one of them counts: the jobs of other programs come and go meanwhile)."""
         seen, totals = set[str](), list[int]()
         for number in range(MAX_PAGES):
             page = self._ask("list batches", lambda client, number=number: _list_jobs(client, number))  # type: ignore[misc]

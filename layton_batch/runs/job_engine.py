@@ -47,12 +47,12 @@ class CallingThread(Executor):
 class JobEngine:
     """Makes the tables of jobs. What is wrong with one table stops its job only.
 
-    ``note``: writes an event of such a kind with such a detail. ``is_remaking``: a damaged table was removed in this
-    tick, or the worker that made it ended: the next tick makes it. ``trouble``: by job, or by what is made of all of
-    them, why this process leaves it; a person has to see to it.
+    ``folder``: of the run's tables. ``note``: writes an event of such a kind with such a detail. ``is_remaking``: a
+    damaged table was removed in this tick, or the worker that made it ended: the next tick makes it. ``trouble``: by
+    job, or by what is made of all of them, why this process leaves it; a person has to see to it.
     """
 
-    tables: Path
+    folder: Path
     note: Callable[[str, str], None]
     executor: Executor = field(default_factory=CallingThread)
     is_remaking: bool = False
@@ -93,7 +93,7 @@ class JobEngine:
             return work()
         except DamagedTableError as error:
             is_new = error.path not in self._removed
-            if is_new and error.path.is_relative_to(self.tables) and error.path.parent.name in tables.DERIVED:
+            if is_new and error.path.is_relative_to(self.folder) and error.path.parent.name in tables.DERIVED:
                 atomic.remove(error.path)
                 self._removed.add(error.path)
                 self.is_remaking = True

@@ -156,7 +156,7 @@ def rejudge_jobs(manifest: Manifest, gold: GoldSet, item_ids: Collection[str]) -
 
 
 def _decided(judge: str) -> pl.Expr:
-    """Whether a judge decided anything of a row."""
+    """Return an expression: whether a judge decided anything of a row."""
     return pl.any_horizontal(pl.col([prefix + judge for prefix in VERDICT.values()]).is_not_null())
 
 

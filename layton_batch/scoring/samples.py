@@ -22,7 +22,8 @@ from layton_batch.stats.ranks import score_ranks
 
 
 def rank(boards: RuleBoard | Sequence[JuryBoard], samples: Mapping[str, int]) -> pl.DataFrame:
-    """Rank a board graded by rule, or a jury's, of which there is one for each round. ``samples``: as below."""
+    """Rank a board graded by rule, or a jury's, of which there is one for each round. ``samples``: number of each
+    model's own rounds."""
     if isinstance(boards, RuleBoard):
         return rank_marks(boards)
     return mean_of_rounds([rank_board(board) for board in boards], samples)

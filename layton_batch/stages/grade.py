@@ -38,12 +38,11 @@ def grade(run: Run) -> bool:
     over = [job for job in over if job.id not in unfinished and not run.store.requests_to_ask(job.id)]
     again = {job.id for job in over}
     gone = [job for job in jobs if job.graded and job.id not in again and not _has_tables(run, job)]
-    work: dict[str, Future[None]] = {}
-    moved = [run.engine.apart(job.id, partial(_begin, run, job, work)) for job in (*over, *gone)]
-    moved += [run.engine.apart(job.id, partial(_end, run, job, work.pop(job.id))) for job in over if job.id in work]
-    moved += [
-        run.engine.apart(job.id, partial(run.engine.wait_for, job, work.pop(job.id))) for job in gone if job.id in work
-    ]
+    begun: dict[str, Future[None]] = {}
+    engine = run.engine
+    moved = [engine.apart(job.id, partial(_begin, run, job, begun)) for job in (*over, *gone)]
+    moved += [engine.apart(job.id, partial(_end, run, job, begun.pop(job.id))) for job in over if job.id in begun]
+    moved += [engine.apart(job.id, partial(engine.wait_for, job, begun.pop(job.id))) for job in gone if job.id in begun]
     return any([*moved, reopen_juries(run)])
 
 

@@ -1,6 +1,6 @@
 """The tables of one job, from what is on disk alone: its answers graded, and its votes counted.
 
-Every function here may run in another process (``runs/job_work.py``): it takes records that pickle can carry,
+Every function here may run in another process (``runs/job_engine.py``): it takes records that pickle can carry,
 and the same record gives the same bytes wherever it runs.
 """
 

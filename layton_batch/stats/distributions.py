@@ -146,7 +146,7 @@ def exact_sign_test(first: int, second: int) -> float:
     """
     if not first + second:
         return 1.0
-    from scipy import special
+    from scipy import special  # scipy.stats has this test, and takes a second longer to load
 
     return min(1.0, 2 * float(special.bdtr(min(first, second), first + second, 0.5)))
 

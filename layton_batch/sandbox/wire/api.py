@@ -56,8 +56,8 @@ class JsonReply(Response):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`on` names the kind of call for counts and faults; `keyless` routes need no API key (signed addresses). What is
-    not a response becomes one in JSON."""
+    """`on` names the kind of call for counts and faults; `keyless` routes need no API key (signed addresses). A
+    handler returns a response, or a value that is sent as JSON."""
 
     method: str
     path: str
