@@ -157,7 +157,8 @@ def _origin(run: Run, done: Sequence[Job]) -> str:
         _labels_digest(run),
         *(tables.made_from(run.folder.part("rejudged", job.id)) for job in (*rejudging(run), *anchor_jobs(run))),
     ]
-    labels += ["of another jury"] if has_labels_of_another_jury(run) else []
+    if run.manifest.gold is not None:  # whose labels are another jury's, if the manifest has one of its own
+        labels += [run.manifest.identity(), repr(run.manifest.gold)]
     warnings = [f"served another model\t{name}" for name in sorted(answered_by_others(run))]
     warnings += [OTHER_JUDGE] if has_judges_of_another_model(run) else []
     return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families, *warnings)
