@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, String, and_, case, exists, func, literal_column, or_, select, type_coerce
+from sqlalchemy import (
+    Executable,
+    Row,
+    Select,
+    String,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    type_coerce,
+)
 
 from layton_batch.clock import SystemClock
 from layton_batch.records import Batch, End, ModelSpec, RequestCost
 from layton_batch.states import AT_PROVIDER, AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store import schema
-from layton_batch.store.request_rows import KnownRequest, batch_key_query, chunks, job_key
+from layton_batch.store.request_rows import KnownRequest, chunks
 from layton_batch.store.schema import UsdColumn
 from layton_batch.store.transactions import Transactions
 
@@ -107,316 +121,350 @@ class RequestCount(NamedTuple):
     number: int
 
 
+# ---- the queries, of the run ``:run``, and of its ``:job`` or its ``:batch`` -----------------------------------------
+
+_runs, _jobs, _requests = schema.runs.c, schema.jobs.c, schema.requests.c
+_answers, _attempts, _batches = schema.answers.c, schema.attempts.c, schema.batches.c
+_OF_RUN, _OF_JOB = _jobs.run_id == bindparam("run"), _jobs.job_id == bindparam("job")
+_IN_CHUNK = bindparam("chunk", expanding=True)
+
+
+def _asking(*columns: Any) -> Select[Any]:
+    """Select columns of the requests that a run's manifest has."""
+    return select(*columns).select_from(_REQUESTS).where(_OF_RUN, ~_requests.retired)
+
+
+_ALL_KNOWN = (
+    select(
+        _requests.custom_id, _requests.item_id, _requests.fingerprint, _requests.answer, _requests.reask,
+        _requests.doublings, _requests.retired, _answers.state, _batches.key, _batches.batch_id, _batches.run_id,
+        _requests.without_limit, _requests.room, func.coalesce(_attempts.is_cut, False),
+    )
+    .select_from(_REQUESTS)
+    .where(_OF_RUN, _OF_JOB)
+    .order_by(*_BY_NUMBER)
+)  # fmt: skip
+_TO_ASK = _ALL_KNOWN.where(
+    ~_requests.retired, _answers.state.in_([AnswerState.WANTED, AnswerState.PLANNED, AnswerState.FAILED])
+)
+_WITH_WANTED = select(_jobs.job_id).where(
+    # it is asked in each tick, and mostly finds none: so it goes from the few answers to the requests, and the state is
+    # a literal, for an index of part of a table serves no parameter
+    _OF_RUN,
+    ~_jobs.retired,
+    _jobs.key.in_(
+        select(_requests.job).where(
+            _requests.answer.in_(
+                select(_answers.fingerprint).where(_answers.state == literal_column(f"'{AnswerState.WANTED}'"))
+            ),
+            ~_requests.retired,
+        )
+    ),
+)
+_UNFINISHED = (
+    _asking(_jobs.job_id)
+    .where(
+        _jobs.job_id.in_(_IN_CHUNK),
+        or_(
+            _answers.state.in_([AnswerState.WANTED, AnswerState.PLANNED, AnswerState.SENT]),
+            and_(_batches.needs_person, _answers.state != AnswerState.ANSWERED),
+        ),
+    )
+    .distinct()
+)
+_AWAITED = (
+    _asking(
+        _batches.run_id, _batches.batch_id, _batches.state, _batches.due_at,
+        func.count(_answers.fingerprint.distinct()),
+    )
+    .where(~_jobs.retired, _batches.run_id != bindparam("run"), _answers.state == AnswerState.SENT)
+    .group_by(_batches.run_id, _batches.batch_id, _batches.state, _batches.due_at)
+    .order_by(_batches.run_id, _batches.batch_id)
+)  # fmt: skip
+_IS_ASKED = _attempts.custom_id.is_not(None)
+_LOCATIONS = (
+    _asking(
+        _requests.custom_id, _requests.item_id, _requests.fingerprint, _requests.answer, _requests.reask,
+        _answers.state, case((_IS_ASKED, _batches.run_id)), case((_IS_ASKED, _batches.batch_id)),
+        case((_IS_ASKED, _FILED)), _attempts.custom_id,
+    )
+    .where(_OF_JOB)
+    .order_by(*_BY_NUMBER)
+)  # fmt: skip
+_ANSWERED = (
+    select(_answers.fingerprint, _batches.run_id, _batches.batch_id, _FILED, _attempts.custom_id)
+    .join(schema.attempts, _LAST_ATTEMPT)
+    .join(schema.batches, _batches.key == _attempts.batch)
+    .where(_answers.state == AnswerState.ANSWERED, _answers.fingerprint.in_(_IN_CHUNK))
+)
+_IS_TO_COME = _answers.state.in_([AnswerState.PLANNED, AnswerState.SENT])
+_ALIKE = (
+    _jobs.job_id, _answers.state, _attempts.outcome, _attempts.error_class, case((_IS_TO_COME, _batches.state)),
+    and_(_IS_TO_COME, _batches.input_ref.is_not(None)),
+)  # fmt: skip
+_COUNTS = _asking(*_ALIKE, func.count()).group_by(*_ALIKE)
+_PAID = (
+    select(func.count(_requests.answer.distinct()))
+    .join(schema.jobs, _jobs.key == _requests.job)
+    .join(schema.answers, _answers.fingerprint == _requests.answer)
+    .outerjoin(schema.batches, _batches.key == _answers.batch)
+    .where(
+        _OF_RUN,
+        or_(_answers.state.in_([AnswerState.ANSWERED, AnswerState.UNCERTAIN]), _batches.state.in_(AT_PROVIDER)),
+    )
+)
+_TOKENS = (
+    select(
+        _runs.manifest,
+        _jobs.role,
+        _jobs.spec,
+        func.count(),
+        func.sum(_attempts.input_tokens),
+        func.sum(_attempts.output_tokens),
+        func.max(_attempts.output_tokens - _attempts.reasoning_tokens),
+    )
+    .select_from(schema.attempts)
+    .join(schema.batches, _batches.key == _attempts.batch)
+    .join(schema.jobs, and_(_jobs.run_id == _batches.run_id, _jobs.job_id == _batches.job_id))
+    .join(schema.runs, _runs.run_id == _jobs.run_id)
+    .where(
+        ~_jobs.retired,
+        _jobs.role.in_([Role.PREDICT, Role.JUDGE]),
+        *(_attempts[name].is_not(None) for name in ("input_tokens", "output_tokens", "reasoning_tokens")),
+    )
+    .group_by(_jobs.key, _runs.manifest, _jobs.role, _jobs.spec)
+)
+_FAILED = (
+    _asking(_jobs.job_id, _batches.run_id, _batches.batch_id, _attempts.custom_id)
+    .where(_answers.state.in_([AnswerState.FAILED, AnswerState.UNCERTAIN]), ~_jobs.retired, _IS_ASKED)
+    .order_by(_batches.key, _attempts.line)
+)
+_CHARGE = [_attempts[field.name] for field in fields(RequestCost)]
+_HAS_CHARGE = or_(_attempts.input_tokens.is_not(None), _attempts.unknown_cost.is_not(None))
+_BOUGHT_ELSEWHERE = (
+    _asking(_requests.custom_id, _batches.run_id, _batches.batch_id, *_CHARGE)
+    .where(
+        _OF_JOB,
+        ~and_(_batches.run_id == bindparam("run"), _attempts.custom_id == _requests.custom_id),
+        _answers.state == AnswerState.ANSWERED,
+        _attempts.input_tokens.is_not(None),
+    )
+    .order_by(*_BY_NUMBER)
+)
+_ANSWERING = (
+    _asking(_jobs.job_id, _batches.run_id, _batches.batch_id)
+    .where(_answers.state == AnswerState.ANSWERED, _batches.key.is_not(None))
+    .distinct()
+)
+_JOB_KEY = select(_jobs.key).where(_OF_RUN, _OF_JOB).scalar_subquery()
+_ITEMS = (
+    select(_requests.custom_id, _requests.item_id)
+    .where(_requests.job == _JOB_KEY, ~_requests.retired)
+    .order_by(*_BY_NUMBER)
+)
+_KEY_OF_BATCH = (
+    select(_batches.key)
+    .where(_batches.run_id == bindparam("run"), _batches.batch_id == bindparam("batch"))
+    .scalar_subquery()
+)
+_IN_BATCH = _attempts.batch == _KEY_OF_BATCH
+_ASKED = select(_attempts.custom_id, _attempts.max_cost).where(_IN_BATCH).order_by(_attempts.line)
+_CHARGES_OF_BATCH = select(*_CHARGE).where(_IN_BATCH, _HAS_CHARGE).order_by(_attempts.line)
+_ENDS = select(_attempts.custom_id, _attempts.outcome, _attempts.error_class).where(_IN_BATCH).order_by(_attempts.line)
+_CHARGES = (
+    select(
+        _batches.batch_id,
+        *(
+            type_coerce(column, String) if isinstance(column.type, UsdColumn) else column
+            for column in (_attempts.max_cost, *_CHARGE)
+        ),
+    )
+    .join_from(schema.batches, schema.attempts, _batches.key == _attempts.batch)
+    .where(_batches.run_id == bindparam("run"), _batches.state == Lifecycle.COLLECTED, _batches.path != "", _HAS_CHARGE)
+    .order_by(_batches.key, _attempts.line)
+)
+_BROUGHT_ANSWERS = (
+    select(_batches.batch_id)
+    .where(
+        _batches.run_id == bindparam("run"),
+        _batches.provider_id.is_not(None),
+        exists().where(_attempts.batch == _batches.key, _attempts.outcome == RequestOutcome.SUCCEEDED),
+    )
+    .order_by(_batches.key)
+)
+_RETIRED_IN_BATCH = (
+    select(func.count())
+    .join_from(
+        schema.attempts,
+        schema.requests,
+        and_(_requests.custom_id == _attempts.custom_id, _requests.job == _JOB_KEY, _requests.retired),
+    )
+    .where(_IN_BATCH)
+)
+_of_batch = schema.attempts.alias("of_batch")
+_GIVEN_UP = (
+    select(func.sum(_batches.given_up_creates))
+    .join(schema.attempts, _attempts.batch == _batches.key)
+    .join(_of_batch, _of_batch.c.fingerprint == _attempts.fingerprint)
+    .where(_batches.given_up_creates > 0, _of_batch.c.batch == _KEY_OF_BATCH)
+    .group_by(_attempts.fingerprint)
+)
+_KNOWN_ANSWERS = (
+    select(_answers.fingerprint, _answers.state, _batches.run_id)
+    .outerjoin_from(schema.answers, schema.batches, _batches.key == _answers.batch)
+    .where(_answers.fingerprint.in_(_IN_CHUNK))
+)
+_WAS_WITHDRAWN = and_(_batches.outcome == BatchOutcome.CANCELLED, _batches.provider_id.is_(None))
+_ATTEMPTED = (
+    select(_attempts.fingerprint)
+    .join(schema.batches, _batches.key == _attempts.batch)
+    .where(
+        _batches.run_id == bindparam("run"),
+        or_(_batches.outcome.is_(None), ~_WAS_WITHDRAWN),
+        _attempts.fingerprint.in_(_IN_CHUNK),
+    )
+)
+_TO_BE_SENT = _ATTEMPTED.where(_batches.state == Lifecycle.PLANNED)
+
+
 @dataclass(slots=True)
 class Requests(Transactions):
     """The requests of one run in an open store. ``now``: the time, by which other runs count as left."""
 
     now: Callable[[], float] = field(default_factory=lambda: SystemClock().now)
 
-    def _asking(self, *columns: Any, job_id: str | None = None, with_retired: bool = False) -> Select[Any]:
-        """Select columns of the run's requests, of one job or all, as :data:`_REQUESTS` joins them."""
-        jobs = schema.jobs.c
-        query = select(*columns).select_from(_REQUESTS).where(jobs.run_id == self.run_id)
-        query = query if job_id is None else query.where(jobs.job_id == job_id)
-        return query if with_retired else query.where(~schema.requests.c.retired)
+    def _rows(self, query: Executable, **values: object) -> Iterator[Any]:
+        """Yield the rows of a query about this run."""
+        with self.reading() as connection:
+            yield from connection.execute(query, {"run": self.run_id, **values})
 
-    def _known(self, job_id: str, *, with_retired: bool) -> Select[Any]:
-        requests, batches = schema.requests.c, schema.batches.c
-        columns = (
-            requests.custom_id, requests.item_id, requests.fingerprint, requests.answer, requests.reask,
-            requests.doublings, requests.retired, schema.answers.c.state, batches.key, batches.batch_id,
-            batches.run_id, requests.without_limit, requests.room, func.coalesce(schema.attempts.c.is_cut, False),
-        )  # fmt: skip
-        return self._asking(*columns, job_id=job_id, with_retired=with_retired).order_by(*_BY_NUMBER)
+    def _rows_of(self, query: Executable, names: Collection[object]) -> Iterator[Any]:
+        """Yield the rows of a query about these fingerprints, or jobs."""
+        with self.reading() as connection:
+            for chunk in chunks(list(names)):
+                yield from connection.execute(query, {"run": self.run_id, "chunk": chunk})
 
     def known_requests(self, job_id: str) -> list[KnownRequest]:
         """Return every request that a job ever had, in the order of entry."""
-        with self.reading() as connection:
-            return [KnownRequest(*row) for row in connection.execute(self._known(job_id, with_retired=True))]
+        return [KnownRequest(*row) for row in self._rows(_ALL_KNOWN, job=job_id)]
 
     def requests_to_ask(self, job_id: str) -> list[KnownRequest]:
         """Return the requests of a job for whose answers it is to write a batch, an answer once: those that are wanted,
         and those that another run was to ask for and did not, or asked for in vain while this one never did."""
-        states = AnswerState.WANTED, AnswerState.PLANNED, AnswerState.FAILED
-        query = self._known(job_id, with_retired=False).where(schema.answers.c.state.in_(states))
         by_answer: dict[bytes, KnownRequest] = {}
-        with self.reading() as connection:
-            for row in connection.execute(query):
-                request = KnownRequest(*row)
-                if request.state is AnswerState.WANTED or request.run_id != self.run_id:
-                    by_answer.setdefault(request.answer, request)
+        for row in self._rows(_TO_ASK, job=job_id):
+            request = KnownRequest(*row)
+            if request.state is AnswerState.WANTED or request.run_id != self.run_id:
+                by_answer.setdefault(request.answer, request)
         failed = [request.answer for request in by_answer.values() if request.state is AnswerState.FAILED]
         planned = [request.answer for request in by_answer.values() if request.state is AnswerState.PLANNED]
         already_asked = self.attempted(failed) | self.attempted(planned, to_be_sent=True)
         return [request for request in by_answer.values() if request.answer not in already_asked]
 
     def jobs_with_wanted(self) -> frozenset[str]:
-        """Return the jobs that want answers for which a batch is to be written.
-
-        It is asked in each tick, and mostly finds none. So the query goes from the few answers to the requests; the
-        state in it is a literal, for an index of part of a table serves no parameter.
-        """
-        requests, jobs, answers = schema.requests.c, schema.jobs.c, schema.answers.c
-        wanted = select(answers.fingerprint).where(answers.state == literal_column(f"'{AnswerState.WANTED}'"))
-        asking = select(requests.job).where(requests.answer.in_(wanted), ~requests.retired)
-        query = select(jobs.job_id).where(jobs.run_id == self.run_id, ~jobs.retired, jobs.key.in_(asking))
-        with self.reading() as connection:
-            return frozenset(connection.execute(query).scalars())
+        """Return the jobs that want answers for which a batch is to be written."""
+        return frozenset(job_id for (job_id,) in self._rows(_WITH_WANTED))
 
     def unfinished(self, job_ids: Collection[str]) -> frozenset[str]:
         """Return those of the jobs that want answers which may still come, in whichever run's batch, or that a person
         is to decide about."""
-        answers = schema.answers.c
-        to_come = AnswerState.WANTED, AnswerState.PLANNED, AnswerState.SENT
-        undecided = and_(schema.batches.c.needs_person, answers.state != AnswerState.ANSWERED)
-        query = self._asking(schema.jobs.c.job_id).where(or_(answers.state.in_(to_come), undecided)).distinct()
-        jobs_to_wait: set[str] = set()
-        with self.reading() as connection:
-            for chunk in chunks(list(job_ids)):
-                jobs_to_wait |= set(connection.execute(query.where(schema.jobs.c.job_id.in_(chunk))).scalars())
-        return frozenset(jobs_to_wait)
+        return frozenset(job_id for (job_id,) in self._rows_of(_UNFINISHED, job_ids))
 
     def awaited_batches(self) -> list[OtherRunBatch]:
         """Return the batches of other runs that have answers which this run waits for."""
-        answers, batches = schema.answers.c, schema.batches.c
-        columns = batches.run_id, batches.batch_id, batches.state, batches.due_at
-        query = (
-            self._asking(*columns, func.count(answers.fingerprint.distinct()))
-            .where(~schema.jobs.c.retired, batches.run_id != self.run_id, answers.state == AnswerState.SENT)
-            .group_by(*columns)
-            .order_by(batches.run_id, batches.batch_id)
-        )
-        with self.reading() as connection:
-            return [
-                OtherRunBatch(other, batch_id, state, due_at <= self.now() - LEFT_SECONDS, count)
-                for other, batch_id, state, due_at, count in connection.execute(query)
-            ]
+        left = self.now() - LEFT_SECONDS
+        return [
+            OtherRunBatch(other, batch_id, state, due_at <= left, count)
+            for other, batch_id, state, due_at, count in self._rows(_AWAITED)
+        ]
 
     def answer_locations(self, job_id: str) -> list[AnswerLocation]:
         """Return where the answer to each request of a job is that is not retired, in the order of entry."""
-        requests, batches, attempts = schema.requests.c, schema.batches.c, schema.attempts.c
-        is_asked = attempts.custom_id.is_not(None)
-        columns = (
-            requests.custom_id, requests.item_id, requests.fingerprint, requests.answer, requests.reask,
-            schema.answers.c.state, case((is_asked, batches.run_id)), case((is_asked, batches.batch_id)),
-            case((is_asked, _FILED)), attempts.custom_id,
-        )  # fmt: skip
-        with self.reading() as connection:
-            rows = connection.execute(self._asking(*columns, job_id=job_id).order_by(*_BY_NUMBER))
-            return [AnswerLocation(*row) for row in rows]
+        return [AnswerLocation(*row) for row in self._rows(_LOCATIONS, job=job_id)]
 
     def locate_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, AnswerLocation]:
         """Return where these answers are, of those that are here; the requests are left empty."""
-        answers, batches, attempts = schema.answers, schema.batches, schema.attempts
-        query = (
-            select(answers.c.fingerprint, batches.c.run_id, batches.c.batch_id, _FILED, attempts.c.custom_id)
-            .join(attempts, _LAST_ATTEMPT)
-            .join(batches, batches.c.key == attempts.c.batch)
-            .where(answers.c.state == AnswerState.ANSWERED)
-        )
-        with self.reading() as connection:
-            return {
-                row[0]: AnswerLocation("", "", None, row[0], 0, AnswerState.ANSWERED, *row[1:])
-                for chunk in chunks(list(fingerprints))
-                for row in connection.execute(query.where(answers.c.fingerprint.in_(chunk)))
-            }
+        return {
+            row[0]: AnswerLocation("", "", None, row[0], 0, AnswerState.ANSWERED, *row[1:])
+            for row in self._rows_of(_ANSWERED, fingerprints)
+        }
 
     def count_requests(self) -> list[RequestCount]:
         """Count the requests of each job that are not retired."""
-        answers, attempts, batches = schema.answers.c, schema.attempts.c, schema.batches.c
-        is_to_come = answers.state.in_([AnswerState.PLANNED, AnswerState.SENT])
-        groups = (
-            schema.jobs.c.job_id, answers.state, attempts.outcome, attempts.error_class,
-            case((is_to_come, batches.state)), and_(is_to_come, batches.input_ref.is_not(None)),
-        )  # fmt: skip
-        with self.reading() as connection:
-            rows = connection.execute(self._asking(*groups, func.count()).group_by(*groups))
-            return [RequestCount(*row) for row in rows]
+        return [RequestCount(*row) for row in self._rows(_COUNTS)]
 
     def count_paid(self) -> int:
         """Count the requests of the run, also retired ones, whose answers were paid for, or are in a batch at a
         provider."""
-        requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
-        paid = answers.c.state.in_([AnswerState.ANSWERED, AnswerState.UNCERTAIN])
-        at_provider = batches.c.state.in_(AT_PROVIDER)
-        query = (
-            select(func.count(requests.c.answer.distinct()))
-            .join(jobs, jobs.c.key == requests.c.job)
-            .join(answers, answers.c.fingerprint == requests.c.answer)
-            .outerjoin(batches, batches.c.key == answers.c.batch)
-            .where(jobs.c.run_id == self.run_id, or_(paid, at_provider))
-        )
-        with self.reading() as connection:
-            return int(connection.execute(query).scalar_one())
+        ((count,),) = self._rows(_PAID)
+        return int(count)
 
     def token_usage(self) -> list[TokenUsage]:
         """Return the tokens of the answers of each participant and judge that a run's manifest has, of all runs."""
-        jobs, runs, batches, attempts = schema.jobs, schema.runs, schema.batches, schema.attempts
-        visible_tokens = attempts.c.output_tokens - attempts.c.reasoning_tokens
-        of_job = and_(jobs.c.run_id == batches.c.run_id, jobs.c.job_id == batches.c.job_id)
-        is_known = [attempts.c[name].is_not(None) for name in ("input_tokens", "output_tokens", "reasoning_tokens")]
-        job = runs.c.manifest, jobs.c.role, jobs.c.spec
-        query = (
-            select(
-                *job,
-                func.count(),
-                func.sum(attempts.c.input_tokens),
-                func.sum(attempts.c.output_tokens),
-                func.max(visible_tokens),
-            )
-            .select_from(attempts)
-            .join(batches, batches.c.key == attempts.c.batch)
-            .join(jobs, of_job)
-            .join(runs, runs.c.run_id == jobs.c.run_id)
-            .where(~jobs.c.retired, jobs.c.role.in_([Role.PREDICT, Role.JUDGE]), *is_known)
-            .group_by(jobs.c.key, *job)
-        )
-        with self.reading() as connection:
-            return [
-                TokenUsage(manifest, role, spec, *map(int, sums))
-                for manifest, role, spec, *sums in connection.execute(query)
-            ]
+        return [
+            TokenUsage(manifest, role, spec, *map(int, sums)) for manifest, role, spec, *sums in self._rows(_TOKENS)
+        ]
 
     def failed_requests(self) -> list[AttemptLocation]:
         """Return the requests whose last attempt brought no answer, and that no other attempt asks for.
 
         Those of retired jobs are left out: another run may have them tried once more, and this one is not asked then.
         """
-        batches, attempts = schema.batches.c, schema.attempts.c
-        failed = schema.answers.c.state.in_([AnswerState.FAILED, AnswerState.UNCERTAIN])
-        query = self._asking(schema.jobs.c.job_id, batches.run_id, batches.batch_id, attempts.custom_id)
-        query = query.where(failed, ~schema.jobs.c.retired, attempts.custom_id.is_not(None))
-        query = query.order_by(batches.key, attempts.line)
-        with self.reading() as connection:
-            return [AttemptLocation(*row) for row in connection.execute(query)]
+        return [AttemptLocation(*row) for row in self._rows(_FAILED)]
 
     def bought_elsewhere(self, job_id: str) -> list[tuple[str, str, str, RequestCost]]:
         """Return, for each request of a job that is not retired and whose answer another request paid for, in this run
         or another one: its custom_id, the run and the batch that paid, and the charge."""
-        name, batches, attempts = schema.requests.c.custom_id, schema.batches.c, schema.attempts.c
-        own = and_(batches.run_id == self.run_id, attempts.custom_id == name)
-        charge = [attempts[field.name] for field in fields(RequestCost)]
-        query = self._asking(name, batches.run_id, batches.batch_id, *charge, job_id=job_id).where(
-            ~own, schema.answers.c.state == AnswerState.ANSWERED, attempts.input_tokens.is_not(None)
-        )
-        with self.reading() as connection:
-            rows = connection.execute(query.order_by(*_BY_NUMBER))
-            return [(custom_id, other, batch_id, RequestCost(*row)) for custom_id, other, batch_id, *row in rows]
+        return [
+            (custom_id, other, batch_id, RequestCost(*charge))
+            for custom_id, other, batch_id, *charge in self._rows(_BOUGHT_ELSEWHERE, job=job_id)
+        ]
 
     def answering_batches(self) -> list[tuple[str, str, str]]:
         """Return job, run and batch wherever a batch has an answer that the job wants."""
-        return self._once("answering", self._read_answering)
-
-    def _read_answering(self) -> list[tuple[str, str, str]]:
-        batches = schema.batches.c
-        query = self._asking(schema.jobs.c.job_id, batches.run_id, batches.batch_id).distinct()
-        query = query.where(schema.answers.c.state == AnswerState.ANSWERED, batches.key.is_not(None))
-        with self.reading() as connection:
-            return [(job_id, other, batch_id) for job_id, other, batch_id in connection.execute(query)]
+        return self._once("answering", lambda: [(job, run, batch) for job, run, batch in self._rows(_ANSWERING)])
 
     def items_of(self, job_id: str) -> dict[str, str]:
         """Return the item of each request of a job that is not retired, by custom_id."""
-        table = schema.requests.c
-        mine = table.job == job_key(self.run_id, job_id).scalar_subquery()
-        query = select(table.custom_id, table.item_id).where(mine, ~table.retired).order_by(*_BY_NUMBER)
-        with self.reading() as connection:
-            return dict(connection.execute(query).all())
-
-    def _of_batch(self, batch_id: str, *columns: Any) -> Select[Any]:
-        """Select columns of a batch's attempts, in the order of its lines."""
-        key = batch_key_query(self.run_id, batch_id).scalar_subquery()
-        return select(*columns).where(schema.attempts.c.batch == key).order_by(schema.attempts.c.line)
+        return dict(self._rows(_ITEMS, job=job_id))
 
     def asked_of(self, batch_id: str) -> dict[str, Decimal | None]:
         """Return the custom_ids of a batch in the order of its lines, with the most that each request can cost in
         USD."""
-        attempts = schema.attempts.c
-        with self.reading() as connection:
-            return dict(connection.execute(self._of_batch(batch_id, attempts.custom_id, attempts.max_cost)).all())
+        return dict(self._rows(_ASKED, batch=batch_id))
 
     def charges_of(self, batch_id: str) -> list[RequestCost]:
         """Return the charges of a collected batch's requests, in the order of its lines."""
-        attempts = schema.attempts.c
-        has_charge = or_(attempts.input_tokens.is_not(None), attempts.unknown_cost.is_not(None))
-        columns = [attempts[field.name] for field in fields(RequestCost)]
-        with self.reading() as connection:
-            rows = connection.execute(self._of_batch(batch_id, *columns).where(has_charge))
-            return [RequestCost(*row) for row in rows]
+        return [RequestCost(*row) for row in self._rows(_CHARGES_OF_BATCH, batch=batch_id)]
 
     def ends_of(self, batch_id: str) -> dict[str, End]:
         """Return how the requests of a collected batch ended, by custom_id in the order of its lines."""
-        attempts = schema.attempts.c
-        columns = attempts.custom_id, attempts.outcome, attempts.error_class
-        with self.reading() as connection:
-            rows = connection.execute(self._of_batch(batch_id, *columns))
-            return {name: (outcome, error_class) for name, outcome, error_class in rows}
+        return {name: (outcome, error_class) for name, outcome, error_class in self._rows(_ENDS, batch=batch_id)}
 
-    def charges(self) -> Sequence[Row[Any]]:
+    def charges(self) -> list[Row[Any]]:
         """Return batch, upper bound and charge of each request of the run that was answered or may have been billed, in
         the order of batches and lines. Dollars are text: a large run has a hundred thousand rows."""
-        attempts, batches = schema.attempts.c, schema.batches.c
-        has_charge = or_(attempts.input_tokens.is_not(None), attempts.unknown_cost.is_not(None))
-        columns = [attempts.max_cost, *(attempts[field.name] for field in fields(RequestCost))]
-        plain = [type_coerce(column, String) if isinstance(column.type, UsdColumn) else column for column in columns]
-        query = select(batches.batch_id, *plain).join_from(
-            schema.batches, schema.attempts, batches.key == attempts.batch
-        )
-        mine = and_(batches.run_id == self.run_id, batches.state == Lifecycle.COLLECTED, batches.path != "")
-        with self.reading() as connection:
-            return connection.execute(query.where(mine, has_charge).order_by(batches.key, attempts.line)).all()
+        return list(self._rows(_CHARGES))
 
     def answered_batches(self) -> list[str]:
         """Return the batches that brought answers from a provider, in the order in which they were planned."""
-        attempts, batches = schema.attempts.c, schema.batches.c
-        answered = exists().where(attempts.batch == batches.key, attempts.outcome == RequestOutcome.SUCCEEDED)
-        mine = and_(batches.run_id == self.run_id, batches.provider_id.is_not(None), answered)
-        with self.reading() as connection:
-            return list(connection.execute(select(batches.batch_id).where(mine).order_by(batches.key)).scalars())
+        return [batch_id for (batch_id,) in self._rows(_BROUGHT_ANSWERS)]
 
     def retired_among(self, batch: Batch) -> int:
         """Count the requests of a batch that the manifest does not ask for any more."""
-        requests, attempts = schema.requests, schema.attempts
-        mine = requests.c.job == job_key(self.run_id, batch.job_id).scalar_subquery()
-        same = and_(requests.c.custom_id == attempts.c.custom_id, mine, requests.c.retired)
-        query = self._of_batch(batch.id, func.count()).order_by(None).join_from(attempts, requests, same)
-        with self.reading() as connection:
-            return int(connection.execute(query).scalar_one())
+        ((count,),) = self._rows(_RETIRED_IN_BATCH, batch=batch.id, job=batch.job_id)
+        return int(count)
 
     def given_up_creates(self, batch_id: str) -> int:
         """Return the most given-up creates for one of a batch's answers, of whichever batch and run."""
-        attempts, batches = schema.attempts, schema.batches
-        mine = self._of_batch(batch_id, attempts.c.fingerprint).order_by(None)
-        creates = (
-            select(func.sum(batches.c.given_up_creates).label("number"))
-            .join(attempts, attempts.c.batch == batches.c.key)
-            .where(batches.c.given_up_creates > 0, attempts.c.fingerprint.in_(mine))
-            .group_by(attempts.c.fingerprint)
-        )
-        with self.reading() as connection:
-            return int(connection.execute(select(func.max(creates.subquery().c.number))).scalar() or 0)
+        return max((int(count) for (count,) in self._rows(_GIVEN_UP, batch=batch_id)), default=0)
 
     def known_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, KnownAnswer]:
         """Return what the database knows of these answers, bought or wanted by whichever run."""
-        answers, batches = schema.answers, schema.batches
-        query = select(answers.c.fingerprint, answers.c.state, batches.c.run_id)
-        query = query.outerjoin_from(answers, batches, batches.c.key == answers.c.batch)
-        with self.reading() as connection:
-            return {
-                fingerprint: KnownAnswer(state, owner)
-                for chunk in chunks(list(fingerprints))
-                for fingerprint, state, owner in connection.execute(query.where(answers.c.fingerprint.in_(chunk)))
-            }
+        return {row[0]: KnownAnswer(*row[1:]) for row in self._rows_of(_KNOWN_ANSWERS, fingerprints)}
 
     def attempted(self, fingerprints: Collection[bytes], *, to_be_sent: bool = False) -> frozenset[bytes]:
         """Return those of these answers that a batch of this run has asked for, or is to ask for; not what was
         withdrawn before it was sent. ``to_be_sent``: those alone that are in a planned batch."""
-        attempts, batches = schema.attempts, schema.batches
-        was_withdrawn = and_(batches.c.outcome == BatchOutcome.CANCELLED, batches.c.provider_id.is_(None))
-        query = select(attempts.c.fingerprint).join(batches, batches.c.key == attempts.c.batch)
-        query = query.where(batches.c.run_id == self.run_id, or_(batches.c.outcome.is_(None), ~was_withdrawn))
-        query = query.where(batches.c.state == Lifecycle.PLANNED) if to_be_sent else query
-        attempted: set[bytes] = set()
-        with self.reading() as connection:
-            for chunk in chunks(list(fingerprints)):
-                attempted |= set(connection.execute(query.where(attempts.c.fingerprint.in_(chunk))).scalars())
-        return frozenset(attempted)
+        query = _TO_BE_SENT if to_be_sent else _ATTEMPTED
+        return frozenset(fingerprint for (fingerprint,) in self._rows_of(query, fingerprints))
