@@ -8,12 +8,11 @@ or on its way, finds the row: nothing is copied.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from hashlib import sha256
-from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -33,13 +32,10 @@ from layton_batch.errors import SentElsewhereError
 from layton_batch.records import Batch, Content, End, Move, RequestCost
 from layton_batch.states import PERHAPS_BILLED, AnswerState, Lifecycle, RequestOutcome
 from layton_batch.store import schema
+from layton_batch.store.rows import chunks
 
 FOLLOWED = frozenset({Lifecycle.SUBMITTING, Lifecycle.PLANNED, Lifecycle.COLLECTED})
 """States of a batch whose beginning its requests and answers follow."""
-CHUNK = 500
-"""The number of values that one SQL statement names: SQLite takes 999 in its older versions."""
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,9 +386,3 @@ def job_key(run_id: str, job_id: str) -> Select[int]:
     """Select a job's number in the database."""
     jobs = schema.jobs
     return select(jobs.c.key).where(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
-
-
-def chunks(values: Sequence[Value]) -> Iterator[list[Value]]:
-    rest = iter(values)
-    while chunk := list(islice(rest, CHUNK)):
-        yield chunk

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    Executable,
+    BindParameter,
     Row,
     Select,
     String,
@@ -27,7 +27,7 @@ from layton_batch.clock import SystemClock
 from layton_batch.records import Batch, End, ModelSpec, RequestCost
 from layton_batch.states import AT_PROVIDER, AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store import schema
-from layton_batch.store.request_rows import KnownRequest, chunks
+from layton_batch.store.request_rows import KnownRequest
 from layton_batch.store.schema import UsdColumn
 from layton_batch.store.transactions import Transactions
 
@@ -126,7 +126,7 @@ class RequestCount(NamedTuple):
 _runs, _jobs, _requests = schema.runs.c, schema.jobs.c, schema.requests.c
 _answers, _attempts, _batches = schema.answers.c, schema.attempts.c, schema.batches.c
 _OF_RUN, _OF_JOB = _jobs.run_id == bindparam("run"), _jobs.job_id == bindparam("job")
-_IN_CHUNK = bindparam("chunk", expanding=True)
+_IN_CHUNK: BindParameter[Any] = bindparam("chunk", expanding=True)
 
 
 def _asking(*columns: Any) -> Select[Any]:
@@ -332,17 +332,6 @@ class Requests(Transactions):
     """The requests of one run in an open store. ``now``: the time, by which other runs count as left."""
 
     now: Callable[[], float] = field(default_factory=lambda: SystemClock().now)
-
-    def _rows(self, query: Executable, **values: object) -> Iterator[Any]:
-        """Yield the rows of a query about this run."""
-        with self.reading() as connection:
-            yield from connection.execute(query, {"run": self.run_id, **values})
-
-    def _rows_of(self, query: Executable, names: Collection[object]) -> Iterator[Any]:
-        """Yield the rows of a query about these fingerprints, or jobs."""
-        with self.reading() as connection:
-            for chunk in chunks(list(names)):
-                yield from connection.execute(query, {"run": self.run_id, "chunk": chunk})
 
     def known_requests(self, job_id: str) -> list[KnownRequest]:
         """Return every request that a job ever had, in the order of entry."""

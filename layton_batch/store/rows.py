@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, Protocol, TypeVar
 
 from layton_batch.records import Batch, Event, Job
 from layton_batch.states import JobState, Lifecycle
 from layton_batch.store import schema
 
 ZERO = Decimal(0)
+CHUNK = 500
+"""The number of values that one SQL statement names: SQLite takes 999 in its older versions."""
+
+Value = TypeVar("Value")
+
+
+def chunks(values: Sequence[Value]) -> Iterator[list[Value]]:
+    rest = iter(values)
+    while chunk := list(islice(rest, CHUNK)):
+        yield chunk
 
 
 class Row(Protocol):

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select, update
+from sqlalchemy import BindParameter, Connection, String, and_, bindparam, func, or_, select, update
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
@@ -47,6 +47,41 @@ _REFUSALS = ("upload_failed", "not_looked_for", "not_created", "create_unclear",
 """Events of a provider that takes no batch."""
 CHANGED, _APPLIED = "changed", "applied"
 """Values of the column ``prices``: the manifest's prices changed; what is not sent yet is bounded by them."""
+
+
+_batches, _events, _files = schema.batches.c, schema.events.c, schema.files.c
+_run: BindParameter[str] = bindparam("run")
+_below: BindParameter[str] = bindparam("below", type_=String)
+_THIS_RUN = select(schema.runs).where(schema.runs.c.run_id == _run)
+_ITS_JOBS = select(schema.jobs).where(schema.jobs.c.run_id == _run).order_by(schema.jobs.c.seq)
+_ITS_BATCHES = select(schema.batches).where(_batches.run_id == _run).order_by(_batches.seq)
+_BATCHES_OF_JOB = _ITS_BATCHES.where(_batches.job_id == bindparam("job"))
+_ONE_BATCH = _ITS_BATCHES.where(_batches.batch_id == bindparam("batch"))
+_FILES = (
+    select(_files.name, _files.size_bytes, _files.sha256)
+    .where(_files.run_id == _run, func.substr(_files.name, 1, func.length(_below)) == _below)
+    .order_by(_files.name)
+)
+_OF_PROVIDER = and_(_events.run_id == _run, _batches.provider == bindparam("provider"))
+_OF_BATCH = and_(_batches.run_id == _events.run_id, _batches.batch_id == _events.batch_id)
+_LAST_ANSWER = (
+    select(func.max(_events.seq))
+    .join(schema.batches, _OF_BATCH)
+    .where(_OF_PROVIDER, _events.kind == "collected", _events.detail.contains("succeeded"))
+)
+_REFUSED_SINCE = (
+    select(func.min(_events.at))
+    .join(schema.batches, _OF_BATCH)
+    .where(
+        _OF_PROVIDER,
+        or_(
+            _events.kind.in_(_REFUSALS),
+            _events.kind.startswith("refused"),
+            and_(_events.kind == "ended", _events.detail.startswith(str(BatchOutcome.FAILED))),
+        ),
+        _events.seq > func.coalesce(_LAST_ANSWER.correlate(None).scalar_subquery(), 0),
+    )
+)
 
 
 @dataclass(slots=True)
@@ -98,9 +133,7 @@ class RunStore(Requests):
         return self._once("run", self._read_row)
 
     def _read_row(self) -> RunRow | None:
-        with self.reading() as connection:
-            row = connection.execute(select(schema.runs).where(schema.runs.c.run_id == self.run_id)).mappings().first()
-        return None if row is None else run_from(row)
+        return next((run_from(row._mapping) for row in list(self._rows(_THIS_RUN))), None)
 
     def set_cancelled(self, at: float) -> None:
         """Note that a person cancelled the run, whoever drives it: nothing more is sent."""
@@ -188,9 +221,7 @@ class RunStore(Requests):
         return list(self._once("jobs", self._read_jobs))
 
     def _read_jobs(self) -> Sequence[Job]:
-        with self.reading() as connection:
-            mine = select(schema.jobs).where(schema.jobs.c.run_id == self.run_id)
-            return [job_from(row) for row in connection.execute(mine.order_by(schema.jobs.c.seq)).mappings()]
+        return [job_from(row._mapping) for row in self._rows(_ITS_JOBS)]
 
     def plan_job(
         self,
@@ -322,20 +353,17 @@ class RunStore(Requests):
     def _retired_jobs(self) -> frozenset[str]:
         return frozenset(job.id for job in self.all_jobs() if job.retired)
 
-    def _read_batches(self, *where: ColumnElement[bool]) -> Sequence[Batch]:
-        table = schema.batches
-        query = select(table).where(table.c.run_id == self.run_id, *where).order_by(table.c.seq)
-        with self.reading() as connection:
-            return [batch_from(row) for row in connection.execute(query).mappings()]
+    def _read_batches(self) -> Sequence[Batch]:
+        return [batch_from(row._mapping) for row in self._rows(_ITS_BATCHES)]
 
     def job_batches(self, job_id: str) -> Sequence[Batch]:
         """The batches of one job, in order of entry: what concerns a job must not cost more with every other one."""
-        return self._read_batches(schema.batches.c.job_id == job_id)
+        return [batch_from(row._mapping) for row in self._rows(_BATCHES_OF_JOB, job=job_id)]
 
     def batch(self, batch_id: str) -> Batch:
         """One batch. Raises StoreError where there is none."""
-        if batches := self._read_batches(schema.batches.c.batch_id == batch_id):
-            return batches[0]
+        for row in list(self._rows(_ONE_BATCH, batch=batch_id)):
+            return batch_from(row._mapping)
         raise StoreError(
             f"run {self.run_id} has no batch {batch_id!r}; `layton-batch status {self.run_id} --json` lists its batches"
         )
@@ -408,12 +436,7 @@ class RunStore(Requests):
 
     def files(self, below: str = "") -> list[FileDigest]:
         """Return the digests of the run's files whose paths in the workspace begin with ``below``."""
-        table = schema.files
-        query = select(table.c.name, table.c.size_bytes, table.c.sha256).where(
-            table.c.run_id == self.run_id, table.c.name.startswith(below, autoescape=True)
-        )
-        with self.reading() as connection:
-            return [FileDigest(*row) for row in connection.execute(query.order_by(table.c.name))]
+        return [FileDigest(*row) for row in self._rows(_FILES, below=below)]
 
     def _change(self, writing: Writing, batch: Batch, changes: Mapping[str, object]) -> None:
         """Change a batch's columns. Raises StaleStateError where it is in another state than it was read in."""
@@ -467,18 +490,8 @@ class RunStore(Requests):
     def refused_since(self, provider: str) -> float | None:
         """Return when the provider first refused to take a batch after its last answer (epoch seconds), by the events;
         None if it did not."""
-        events, batches = schema.events, schema.batches
-        same = and_(batches.c.run_id == events.c.run_id, batches.c.batch_id == events.c.batch_id)
-        of_provider = and_(events.c.run_id == self.run_id, batches.c.provider == provider)
-        answers = and_(of_provider, events.c.kind == "collected", events.c.detail.contains("succeeded"))
-        last_answer = select(func.max(events.c.seq)).join(batches, same).where(answers).scalar_subquery()
-        whole_batch = and_(events.c.kind == "ended", events.c.detail.startswith(str(BatchOutcome.FAILED)))
-        refusals = or_(events.c.kind.in_(_REFUSALS), events.c.kind.startswith("refused"), whole_batch)
-        query = select(func.min(events.c.at)).join(batches, same).where(of_provider, refusals)
-        with self.reading() as connection:
-            after_answer = query.where(events.c.seq > func.coalesce(last_answer, 0))
-            since: float | None = connection.execute(after_answer).scalar_one()
-        return since
+        ((since,),) = self._rows(_REFUSED_SINCE, provider=provider)
+        return cast("float | None", since)
 
     def set_max_costs(self, batch_id: str, max_costs: Mapping[str, Decimal | None]) -> None:
         """Give the requests of a batch, by custom_id, other upper bounds in USD."""

@@ -13,24 +13,39 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, Engine, func, or_, select
+from sqlalchemy import BindParameter, Connection, Engine, Executable, bindparam, func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from layton_batch.errors import StorageError
 from layton_batch.records import Event
 from layton_batch.store import schema
 from layton_batch.store.engine import READING, complaint, shown
-from layton_batch.store.rows import event_from
+from layton_batch.store.rows import chunks, event_from
 
 DETAIL_CHARS = 2000
-_NAMES_AT_ONCE = 500
 _INSERT_EVENT = schema.events.insert()
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _WRITERS = 0x616E7377
 """PostgreSQL's advisory lock of write transactions."""
 Rows = TypeVar("Rows")
+
+_of_run: BindParameter[str] = bindparam("run")
+_in_chunk: BindParameter[str] = bindparam("chunk", expanding=True)
+_events, _ids = schema.events.c, schema.provider_batches.c
+_EVENTS = select(schema.events).where(_events.run_id == _of_run, _events.seq > bindparam("after")).order_by(_events.seq)
+_PROVIDER_IDS = select(_ids.provider_id).where(_ids.run_id == _of_run)
+_OTHER_OWNERS = (
+    select(_ids.run_id, _ids.batch_id)
+    .where(
+        _ids.provider_id == bindparam("provider_id"),
+        or_(_ids.run_id != _of_run, _ids.batch_id != bindparam("batch")),
+    )
+    .order_by(_ids.seq.desc())
+)
+_TAGGED = select(schema.batches.c.batch_id).where(schema.batches.c.tag.in_(_in_chunk)).limit(1)
+_NAMED = select(schema.requests.c.item_id).where(schema.requests.c.custom_id.in_(_in_chunk)).limit(1)
 
 
 def unchanged(text: str) -> str:
@@ -112,6 +127,17 @@ class Transactions:
         except SQLAlchemyError as error:
             raise complaint(self.engine.url, error, "read") from error
 
+    def _rows(self, query: Executable, **values: object) -> Iterator[Any]:
+        """Yield the rows of a query about this run."""
+        with self.reading() as connection:
+            yield from connection.execute(query, {"run": self.run_id, **values})
+
+    def _rows_of(self, query: Executable, names: Collection[object]) -> Iterator[Any]:
+        """Yield the rows of a query about these fingerprints, or jobs."""
+        with self.reading() as connection:
+            for chunk in chunks(list(names)):
+                yield from connection.execute(query, {"run": self.run_id, "chunk": chunk})
+
     @contextmanager
     def writing(self) -> Iterator[Writing]:
         """One write transaction. Raises StoreError if it cannot be committed: then nothing of it happened."""
@@ -164,36 +190,21 @@ class Transactions:
 
     def events(self, after: int = 0) -> list[Event]:
         """Return the events after event number ``after``, in order."""
-        table = schema.events
-        query = select(table).where(table.c.run_id == self.run_id, table.c.seq > after).order_by(table.c.seq)
-        with self.reading() as connection:
-            rows = connection.execute(query).mappings()
-            return [event_from(row) for row in rows]
+        return [event_from(row._mapping) for row in self._rows(_EVENTS, after=after)]
 
     def provider_ids(self) -> frozenset[str]:
         """Every batch at a provider that was ever known to be this run's, also where a person said otherwise since."""
-        table = schema.provider_batches
-        with self.reading() as connection:
-            mine = select(table.c.provider_id).where(table.c.run_id == self.run_id)
-            return frozenset(connection.execute(mine).scalars())
+        return frozenset(provider_id for (provider_id,) in self._rows(_PROVIDER_IDS))
 
     def owner_of(self, provider_id: str, batch_id: str) -> tuple[str, str] | None:
         """Return run and id of the batch, other than this run's ``batch_id``, that a provider's batch was known to be;
         None: of no other one in this database."""
-        table = schema.provider_batches
-        other = or_(table.c.run_id != self.run_id, table.c.batch_id != batch_id)
-        query = select(table.c.run_id, table.c.batch_id).where(table.c.provider_id == provider_id, other)
-        with self.reading() as connection:
-            row = connection.execute(query.order_by(table.c.seq.desc())).first()
-        return None if row is None else (str(row.run_id), str(row.batch_id))
+        owners = list(self._rows(_OTHER_OWNERS, provider_id=provider_id, batch=batch_id))
+        return (str(owners[0].run_id), str(owners[0].batch_id)) if owners else None
 
     def has_given_a_name(self, names: Collection[str]) -> bool:
         """Return whether a batch or a request of this database has one of these names."""
-        batches, requests, some = schema.batches.c, schema.requests.c, list(names)[:_NAMES_AT_ONCE]
-        with self.reading() as connection:
-            tags = select(batches.batch_id).where(batches.tag.in_(some)).limit(1)
-            ids = select(requests.item_id).where(requests.custom_id.in_(some)).limit(1)
-            return any(connection.execute(query).first() is not None for query in (tags, ids))
+        return any(list(self._rows_of(query, names)) for query in (_TAGGED, _NAMED))
 
     def know_provider_ids(self, batch_id: str, provider_ids: Iterable[str]) -> None:
         """Have batches at a provider be known from now on, because a person said what to make of them."""
@@ -207,5 +218,4 @@ class Transactions:
 
     def known_provider_ids(self) -> frozenset[str]:
         """Return every batch at a provider that was ever known to be of a run of this database."""
-        with self.reading() as connection:
-            return frozenset(connection.execute(select(schema.provider_batches.c.provider_id)).scalars())
+        return frozenset(provider_id for (provider_id,) in self._rows(select(schema.provider_batches.c.provider_id)))
