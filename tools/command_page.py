@@ -16,8 +16,8 @@ _SHARED_BY = 5
 """An option that as many commands describe alike stands once, above them."""
 _INTRO = f"""# Commands
 
-Every command, argument and option, as `{PROGRAM} COMMAND --help` prints them. `--json` prints one JSON document on
-stdout and nothing else. [Exit codes](troubleshooting.md#exit-codes) and [formats](formats.md) have pages of their own.
+Every command, argument and option, as `{PROGRAM} COMMAND --help` prints them.
+[Exit codes](troubleshooting.md#exit-codes) and [formats](formats.md) have pages of their own.
 
 RUN is a run's name, its folder or its manifest. In a workspace with one run it may be left out. `-h` is `--help`."""
 Record = tuple[str, str]
@@ -25,12 +25,16 @@ Record = tuple[str, str]
 
 
 def commands_page() -> str:
-    """Return the page: a list of all commands, the options that many share, then a section for each command."""
+    """Return the page: all commands by group, the options that many share, then a section for each command."""
     commands = dict(_commands())
     records = {name: list(_records(name, command)) for name, command in commands.items()}
     counts = Counter(record for rows in records.values() for record in rows)
     shared = {record for record, count in counts.items() if count >= _SHARED_BY}
-    parts = [_INTRO, _table(("command", "does"), [(_link(name), _summary(c)) for name, c in commands.items()])]
+    groups = [
+        (title, ", ".join(_link(name) for name in commands if name.split()[0] in group))
+        for title, group in GROUPS.items()
+    ]
+    parts = [_INTRO, _table(("group", "commands"), groups)]
     parts += ["## Options of many commands", _table(("option", "meaning"), sorted(_cells(record) for record in shared))]
     for name, command in commands.items():
         parts.append(f"## `{PROGRAM} {name}`")
@@ -73,10 +77,6 @@ def _cells(record: Record) -> Record:
 
 def _link(name: str) -> str:
     return f"[`{name}`](#{PROGRAM}-{name.replace(' ', '-')})"
-
-
-def _summary(command: TyperCommand) -> str:
-    return (command.help or "").split("\n\n")[0].replace("\n", " ")
 
 
 def _paragraphs(command: TyperCommand) -> list[str]:
