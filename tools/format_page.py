@@ -64,19 +64,19 @@ def _tables(words: Mapping[str, Any]) -> Iterator[str]:
         tables[name] = own
     counts = Counter(column for name, earlier in earlier_of.items() if earlier is None for column in tables[name])
     shared = [column for column, count in counts.items() if count >= _SHARED_BY]
-    yield _column_table(shared)
+    yield _column_list(shared)
     for name, earlier in earlier_of.items():
         yield f"### `{name}`"
         yield words["tables"].get(name, "") + (f" It has the columns of [`{earlier}`](#{earlier})." if earlier else "")
         added = [column for column in tables[name] if earlier is None or column not in tables[earlier]]
         if own := [column for column in added if column not in shared]:
-            yield _column_table(own)
+            yield _column_list(own)
         if also := [f"`{column}`" for column, meaning in added if (column, meaning) in shared]:
             yield f"Also: {', '.join(also)}."
 
 
-def _column_table(columns: list[Column]) -> str:
-    return "\n".join(["| column | meaning |", "|---|---|", *(f"| `{name}` | {meaning} |" for name, meaning in columns)])
+def _column_list(columns: list[Column]) -> str:
+    return "\n".join(f"- `{name}`: {meaning}" for name, meaning in columns)
 
 
 def wordless_columns() -> list[str]:
