@@ -37,7 +37,7 @@ def manifest_page() -> str:
         heading = f"## `{_written(title)}`" if title else "## Top"
         parts += [f"{heading}\n\n{own['about'].strip()}"]
         if rows:
-            parts += ["\n".join(["| key | default | example | meaning |", "|---|---|---|---|", *rows])]
+            parts += ["\n".join(["| key | example | meaning |", "|---|---|---|", *rows])]
         if set(own) - {"about"} != {name for name, field in model.model_fields.items() if not _is_table(field)}:
             raise ValueError(f"{WORDS.name}: [{title or 'top'}] describes other keys than the code has")
     return "\n\n".join(parts) + "\n"
@@ -70,10 +70,11 @@ def _table_of(kind: Any) -> type[BaseModel] | None:
 
 def _row(name: str, field: Any, words: list[str]) -> str:
     meaning, example = words
-    default = "" if field.is_required() or field.default in (None, {}, (), "") else f"`{_toml(field.default)}`"
-    needed = "**needed**" if field.default is PydanticUndefined else default
-    shown = f"`{example}`" if example else ""
-    return f"| `{name}` | {needed} | {shown} | {meaning} |"
+    if field.is_required():
+        meaning = f"**Needed.** {meaning}"
+    elif field.default not in (None, {}, (), "", PydanticUndefined):
+        meaning = f"{meaning} Default: `{_toml(field.default)}`."
+    return f"| `{name}` | {f'`{example}`' if example else ''} | {meaning} |"
 
 
 def _toml(value: object) -> str:

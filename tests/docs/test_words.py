@@ -29,8 +29,8 @@ TERMS = """
     options order output pacing paid pair part past payload people picture plot policy preview priors progress
     query question rate raw reader reading reason recomputation record redactor refusal refused registry
     report response result round router row saved schema sd search section sent served server session settings shard
-    shared shortfall shown size smallest snapshot solution source spec stage stale status step stopped storage store stream
-    submission system table tag tally target terminal text thread tick token total transactions transient trouble
+    shared shortfall shown size smallest snapshot solution source spec stage stale status step stopped storage store
+    stream submission system table tag tally target terminal text thread tick token total transactions transient trouble
     unbatched unclear unfinished unjudged usd variable verification view wait width wire worst write
 """.split()  # noqa: SIM905
 """Words of programs, files and tables that the glossary does not explain."""
