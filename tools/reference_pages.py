@@ -87,10 +87,9 @@ def _toml(value: object) -> str:
 
 
 def provider_table() -> str:
-    """Return the table of ``docs/providers.md``, and below it the warnings of each API's documents."""
+    """Return the table of ``docs/providers.md``."""
     rows = ["| provider | requests a batch | size of a batch | window | results kept | pictures | cancel |"]
     rows += ["|---|---:|---:|---|---:|---|---|"]
-    warnings = []
     for name in BUILT_IN:
         provider = provider_class(name)(None)
         limits, can = provider.limits, provider.capabilities
@@ -102,12 +101,7 @@ def provider_table() -> str:
             f"| `{name}` | {limits.max_requests:,} | {size} | {window} | {plural(days, 'day')} | {_yes(can.images)}"
             f" | {_yes(can.cancel)} |"
         )
-        warnings += [f"- `{name}`: {' '.join(f'{_capital(text)}.' for text in can.caveats)}" for _ in can.caveats[:1]]
-    return "\n".join([*rows, "", *warnings])
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
+    return "\n".join(rows)
 
 
 def _yes(value: bool) -> str:
