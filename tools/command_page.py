@@ -12,12 +12,12 @@ from typer.core import TyperCommand, TyperGroup
 from layton_batch.cli.app import GROUPS, app
 
 PROGRAM = "layton-batch"
-_SHARED_BY = 5
+_SHARED_BY = 3
 """An option that as many commands describe alike stands once, above them."""
 _INTRO = f"""# Commands
 
-Every command, argument and option, as `{PROGRAM} COMMAND --help` prints them. `--json` prints one JSON document on
-stdout and nothing else. [Exit codes](troubleshooting.md#exit-codes) and [formats](formats.md) have pages of their own.
+Every command, argument and option, as `{PROGRAM} COMMAND --help` prints them.
+[Exit codes](troubleshooting.md#exit-codes) and [formats](formats.md) have pages of their own.
 
 RUN is a run's name, its folder or its manifest. In a workspace with one run it may be left out. `-h` is `--help`."""
 Record = tuple[str, str]
@@ -25,19 +25,22 @@ Record = tuple[str, str]
 
 
 def commands_page() -> str:
-    """Return the page: a list of all commands, the options that many share, then a section for each command."""
+    """Return the page: all commands by group, the options that many share, then a section for each command."""
     commands = dict(_commands())
     records = {name: list(_records(name, command)) for name, command in commands.items()}
     counts = Counter(record for rows in records.values() for record in rows)
     shared = {record for record, count in counts.items() if count >= _SHARED_BY}
-    parts = [_INTRO, _table(("command", "does"), [(_link(name), _summary(c)) for name, c in commands.items()])]
-    parts += ["## Options of many commands", _table(("option", "meaning"), sorted(_cells(record) for record in shared))]
+    groups = [
+        f"- {title}: {', '.join(_link(name) for name in commands if name.split()[0] in group)}"
+        for title, group in GROUPS.items()
+    ]
+    parts = [_INTRO, "\n".join(groups), "## Options of several commands", _list(sorted(shared))]
     for name, command in commands.items():
         parts.append(f"## `{PROGRAM} {name}`")
         parts += _paragraphs(command)
-        own = [_cells(record) for record in records[name] if record not in shared]
+        own = [record for record in records[name] if record not in shared]
         if own:
-            parts.append(_table(("argument or option", "meaning"), own))
+            parts.append(_list(own))
         others = [f"`{left.split()[0]}`" for left, _ in records[name] if (left, _) in shared]
         if others:
             parts.append(f"Also: {', '.join(others)}.")
@@ -66,22 +69,17 @@ def _records(name: str, command: TyperCommand) -> Iterator[Record]:
             yield left, " ".join(right.split())
 
 
-def _cells(record: Record) -> Record:
-    left, right = record
-    return f"`{left}`".replace("|", r"\|"), right.replace("|", r"\|").replace("<", "&lt;")
-
-
 def _link(name: str) -> str:
     return f"[`{name}`](#{PROGRAM}-{name.replace(' ', '-')})"
 
 
-def _summary(command: TyperCommand) -> str:
-    return (command.help or "").split("\n\n")[0].replace("\n", " ")
-
-
 def _paragraphs(command: TyperCommand) -> list[str]:
-    return [" ".join(text.split()).replace("<", "&lt;") for text in (command.help or "").split("\n\n")]
+    return [_escaped(" ".join(text.split())) for text in (command.help or "").split("\n\n")]
 
 
-def _table(head: tuple[str, str], rows: list[Record]) -> str:
-    return "\n".join([f"| {head[0]} | {head[1]} |", "|---|---|", *(f"| {left} | {right} |" for left, right in rows)])
+def _list(records: list[Record]) -> str:
+    return "\n".join(f"- `{left}`: {_escaped(right)}" for left, right in records)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("<", "&lt;")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, cast
-
-import polars as pl
 
 from layton_batch import states
 from layton_batch.files.leaderboard_columns import LEADERBOARD
@@ -22,9 +21,12 @@ from layton_batch.scoring.verdict_counts import VerdictCounts
 
 WORDS = Path(__file__).with_suffix(".toml")
 """The meaning of each table and of the columns whose schemas have names and types alone."""
-_TYPES = {"String": "text", "Int64": "integer", "Float64": "number", "Boolean": "true or false"}
 _MANY = 8
 """A table that has all columns of an earlier table of so many shows only the others."""
+_SHARED_BY = 3
+"""A column that as many tables describe alike stands once, above them."""
+Column = tuple[str, str]
+"""A column's name and meaning. Its type is in the file itself."""
 _VALUES: tuple[tuple[str, type[StrEnum]], ...] = (
     ("predictions.kind", states.PredictionKind),
     ("verdicts.kind", states.VerdictKind),
@@ -52,17 +54,29 @@ def formats_page() -> str:
 
 
 def _tables(words: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the section of each table: its meaning, and its columns without those of an earlier table that it has."""
-    rows_of: dict[str | None, list[str]] = {None: []}
+    """Yield the columns of several tables, then the section of each table: its meaning, and its other columns."""
+    tables: dict[str, list[Column]] = {}
+    earlier_of: dict[str, str | None] = {}
     for name, columns in SCHEMAS.items():
-        rows = [f"| `{column}` | {_type(kind)} | {_meaning(words, name, column)} |" for column, kind in columns.items()]
-        known = (table for table, shared in rows_of.items() if len(shared) >= _MANY and set(shared) <= set(rows))
-        earlier = next(known, None)
+        own = [(column, _meaning(words, name, column)) for column in columns]
+        known = (table for table, earlier in tables.items() if len(earlier) >= _MANY and set(earlier) <= set(own))
+        earlier_of[name] = next(known, None)
+        tables[name] = own
+    counts = Counter(column for name, earlier in earlier_of.items() if earlier is None for column in tables[name])
+    shared = [column for column, count in counts.items() if count >= _SHARED_BY]
+    yield _column_list(shared)
+    for name, earlier in earlier_of.items():
         yield f"### `{name}`"
         yield words["tables"].get(name, "") + (f" It has the columns of [`{earlier}`](#{earlier})." if earlier else "")
-        if own := [row for row in rows if row not in rows_of[earlier]]:
-            yield "\n".join(["| column | type | meaning |", "|---|---|---|", *own])
-        rows_of[name] = rows
+        added = [column for column in tables[name] if earlier is None or column not in tables[earlier]]
+        if own := [column for column in added if column not in shared]:
+            yield _column_list(own)
+        if also := [f"`{column}`" for column, meaning in added if (column, meaning) in shared]:
+            yield f"Also: {', '.join(also)}."
+
+
+def _column_list(columns: list[Column]) -> str:
+    return "\n".join(f"- `{name}`: {meaning}" for name, meaning in columns)
 
 
 def wordless_columns() -> list[str]:
@@ -94,15 +108,6 @@ def _meaning(words: Mapping[str, Any], table: str, column: str) -> str:
         return LEADERBOARD[column].words
     meanings: Mapping[str, str] = words["columns"]
     return meanings.get(f"{table}.{column}", meanings.get(column, ""))
-
-
-def _type(kind: pl.DataType | type[pl.DataType]) -> str:
-    if isinstance(kind, pl.List):
-        inner = cast("pl.DataType", kind.inner)
-        return f"list of {_type(inner)}"
-    if isinstance(kind, pl.Struct):
-        return " and ".join(f"`{field.name}`" for field in kind.fields)
-    return _TYPES[str(kind)]
 
 
 def _status_fields() -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
@@ -21,29 +21,25 @@ from tools.format_page import formats_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WORDS = Path(__file__).with_suffix(".toml")
-"""What each key means, and an example of its value: for people, so the code does not have it."""
-_NAMES = {"Decimal": "number", "float": "number", "int": "whole number", "bool": "true or false"}
-_BOUNDS = {"ge": "≥ {}", "gt": "> {}", "le": "≤ {}", "lt": "< {}"}
+"""What each key means, and an example of its value: for people, so the code does not have it. What is said of a table
+also describes its keys with an empty list."""
 _EXAMPLES = {"limits": ".openai", "providers": ".acme"}
 """The name of a table under names."""
-_WIDE = 2**31
-"""A bound from here on says only that numbers are finite."""
 
 
 def manifest_page() -> str:
     """Return ``docs/manifest.md``: a table of keys for every table of a manifest. Raises ValueError for stale words."""
     words = tomllib.loads(WORDS.read_text(encoding="utf-8"))
-    parts = [words["intro"].strip()]
+    parts = [f"{words['intro'].strip()}\n\n```toml\n{words['example'].strip()}\n```"]
     for title, model in _tables(ManifestForm, ""):
         own = words[title or "top"]
-        rows = [_row(name, field, own[name]) for name, field in model.model_fields.items() if not _is_table(field)]
+        rows = [_row(name, field, own[name]) for name, field in model.model_fields.items() if own.get(name)]
         heading = f"## `{_written(title)}`" if title else "## Top"
         parts += [f"{heading}\n\n{own['about'].strip()}"]
         if rows:
-            parts += ["\n".join(["| key | type | default | meaning |", "|---|---|---|---|", *rows])]
+            parts += ["\n".join(["| key | example | meaning |", "|---|---|---|", *rows])]
         if set(own) - {"about"} != {name for name, field in model.model_fields.items() if not _is_table(field)}:
             raise ValueError(f"{WORDS.name}: [{title or 'top'}] describes other keys than the code has")
-    parts += [f"## A whole manifest\n\n```toml\n{words['example'].strip()}\n```"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -74,40 +70,11 @@ def _table_of(kind: Any) -> type[BaseModel] | None:
 
 def _row(name: str, field: Any, words: list[str]) -> str:
     meaning, example = words
-    default = "" if field.is_required() else "–" if field.default in (None, {}, (), "") else f"`{_toml(field.default)}`"
-    needed = "**needed**" if field.default is PydanticUndefined else default
-    shown = f" Example: `{name} = {example}`" if example else ""
-    return f"| `{name}` | {_type(field)} | {needed} | {meaning}{shown} |"
-
-
-def _type(field: Any) -> str:
-    names = " or ".join(dict.fromkeys(_type_names(field.annotation)))
-    bounds = [text for constraint in field.metadata for text in _bounds(constraint)]
-    return ", ".join([names, *bounds])
-
-
-def _type_names(kind: Any) -> Iterator[str]:
-    if kind is type(None):
-        return
-    if (isinstance(kind, type) and issubclass(kind, BaseModel)) or get_origin(kind) is dict or kind is dict:
-        yield "table"
-    elif str(get_origin(kind)).endswith("Literal"):
-        yield from (f"`{_toml(value)}`" for value in get_args(kind))
-    elif get_origin(kind) is tuple:
-        yield f"list of {next(_type_names(get_args(kind)[0]))}s"
-    elif get_args(kind):
-        for inner in get_args(kind):
-            if isinstance(inner, type) or get_origin(inner) is not None or get_args(inner):
-                yield from _type_names(inner)
-    elif isinstance(kind, type):
-        yield _NAMES.get(kind.__name__, "text")
-
-
-def _bounds(constraint: Any) -> Iterator[str]:
-    for key, text in _BOUNDS.items():
-        bound = getattr(constraint, key, None)
-        if bound is not None and abs(bound) < _WIDE:
-            yield text.format(bound)
+    if field.is_required():
+        meaning = f"**Needed.** {meaning}"
+    elif field.default not in (None, {}, (), "", PydanticUndefined):
+        meaning = f"{meaning} Default: `{_toml(field.default)}`."
+    return f"| `{name}` | {f'`{example}`' if example else ''} | {meaning} |"
 
 
 def _toml(value: object) -> str:
@@ -120,10 +87,9 @@ def _toml(value: object) -> str:
 
 
 def provider_table() -> str:
-    """Return the table of ``docs/providers.md``, and below it the warnings of each API's documents."""
+    """Return the table of ``docs/providers.md``."""
     rows = ["| provider | requests a batch | size of a batch | window | results kept | pictures | cancel |"]
     rows += ["|---|---:|---:|---|---:|---|---|"]
-    warnings = []
     for name in BUILT_IN:
         provider = provider_class(name)(None)
         limits, can = provider.limits, provider.capabilities
@@ -135,12 +101,7 @@ def provider_table() -> str:
             f"| `{name}` | {limits.max_requests:,} | {size} | {window} | {plural(days, 'day')} | {_yes(can.images)}"
             f" | {_yes(can.cancel)} |"
         )
-        warnings += [f"- `{name}`: {' '.join(f'{_capital(text)}.' for text in can.caveats)}" for _ in can.caveats[:1]]
-    return "\n".join([*rows, "", *warnings])
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
+    return "\n".join(rows)
 
 
 def _yes(value: bool) -> str:

@@ -1,4 +1,4 @@
-"""Faults: what the sandbox does wrong on purpose, and how often. ``docs/ci.md`` has every key, with an example."""
+"""Faults: what the sandbox does wrong on purpose, and how often. ``docs/providers.md`` has every key."""
 
 from __future__ import annotations
 
