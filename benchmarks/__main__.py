@@ -19,12 +19,13 @@ BENCHES = {
     "coverage": "coverage",
     "refresh": "refresh",
     "faults": "faults",
+    "torture": "torture",
     "start": "start_up",
     "planted": "planted_faults",
 }
 """Modules of the measurements, by name."""
 SIZED = ("prepare", "collect", "site", "board", "coverage")
-CHECKING = ("faults", "planted")
+CHECKING = ("faults", "torture", "planted")
 """Measurements that end with 1 if a claim does not hold."""
 SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

@@ -18,6 +18,7 @@ SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
     "coverage": (("--world", "20 items", "--boards", "2", "--draw-every", "2"), {}),
     "refresh": ((), {"MODELS": 2}),
     "faults": (("--seed", "70001"), {}),
+    "torture": (("--count", "1"), {"ITEMS": {"a": range(3), "b": range(2, 4)}}),
     "start": ((), {"BATCHES": 2}),
     "planted": (("thoughts of Gemini",), {}),
 }
