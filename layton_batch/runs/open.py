@@ -277,6 +277,7 @@ def providers_for(manifest: Manifest, settings: Settings, stopping: Event | None
     def account(name: str, salt: str) -> Account:
         return Account(key(name, salt), organisation_digest(named[name], name, salt))
 
+    @functools.cache
     def elsewhere(name: str) -> str | None:
         url = settings.address(name)
         return None if url is None or is_own_address(name, url) else url.rstrip("/")
