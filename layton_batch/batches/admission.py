@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,14 +21,6 @@ QUICK_REPEATS = 2
 """After so many given-up creates, the next one waits until the list can prove that the earlier ones were not made."""
 _MAY_RELEASE = OPEN - {Lifecycle.PLANNED, Lifecycle.LOST}
 """States of a batch whose reserve is released in time, by itself."""
-_CUSTOM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-def custom_id_problem(custom_id: str) -> str | None:
-    """Why a request's name would be refused: what every provider here takes is 1 to 64 of ``A-Za-z0-9_-``."""
-    if _CUSTOM_ID.fullmatch(custom_id):
-        return None
-    return f"custom_id {custom_id[:80]!r} is not 1 to 64 of A-Z a-z 0-9 _ -"
 
 
 # ---- reasons to hold a batch back ----------------------------------------------------------------------------------

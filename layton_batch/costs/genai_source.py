@@ -14,8 +14,8 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from layton_batch.costs.own_table import OwnTable
 from layton_batch.costs.rates import Price, Rates, RateStep
+from layton_batch.costs.shipped_prices import DatedPrices
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
@@ -48,7 +48,7 @@ def ids(provider: str) -> list[str]:
     return [model.id for listed in get_snapshot().providers if listed.id == provider for model in listed.models]
 
 
-def find(provider: str, model: str, at: datetime, table: OwnTable) -> Price | None:
+def find(provider: str, model: str, at: datetime, table: DatedPrices) -> Price | None:
     """Return the price of a model of a provider (its id in the data); None: the data has no such text price.
 
     ``table`` says what the provider's documents promise batches where the data is silent.
@@ -100,7 +100,7 @@ _Ladder = dict[int, Rates]
 
 
 def _batch(
-    info: ModelInfo, provider: str, at: datetime, standard: _Ladder, table: OwnTable
+    info: ModelInfo, provider: str, at: datetime, standard: _Ladder, table: DatedPrices
 ) -> tuple[_Ladder, str, bool]:
     """Return (batch rates, source text, whether they are inferred)."""
     published = _ladder(info.get_prices(at, BATCH)) if _has_batch_price(info, at) else _entry(info, provider, at)

@@ -17,7 +17,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
-    from layton_batch.costs.own_table import Discount
+    from layton_batch.costs.shipped_prices import Discount
 
 PROVIDER_IDS = {"gemini": "google", "vertex": "google", "xai": "x-ai"}
 """Our provider names where the price data says otherwise."""
@@ -59,18 +59,18 @@ class PriceBook:
         """Tell a person why a model has no price and what to do; None: it has a price."""
         if self.price(provider, model) is not None:
             return None
-        from layton_batch.costs import own_table
+        from layton_batch.costs import shipped_prices
 
-        reason = own_table.load().refusal(_data_id(provider), bare_model(model), self.at.date())
+        reason = shipped_prices.load().refusal(_data_id(provider), bare_model(model), self.at.date())
         return reason or (
             f"no price is known for {provider}/{model} on {self.at.date()}: "
             "check the model's id, or state its price in the manifest"
         )
 
     def _look_up(self, provider: str, model: str) -> Price | None:
-        from layton_batch.costs import genai_source, own_table
+        from layton_batch.costs import genai_source, shipped_prices
 
-        table = own_table.load()
+        table = shipped_prices.load()
         data_id, bare, on = _data_id(provider), bare_model(model), self.at.date()
         if table.refusal(data_id, bare, on):
             return None
@@ -90,9 +90,9 @@ def near_model(provider: str, model: str) -> str:
 
 def discount(provider: str, model: str) -> Discount | None:
     """Return the discount of the provider's documents on a batch of this model; None: no discount."""
-    from layton_batch.costs import own_table
+    from layton_batch.costs import shipped_prices
 
-    return own_table.load().discount(_data_id(provider), bare_model(model))
+    return shipped_prices.load().discount(_data_id(provider), bare_model(model))
 
 
 def _data_id(provider: str) -> str:

@@ -13,26 +13,22 @@ from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 
-from layton_batch.batches.admission import custom_id_problem
 from layton_batch.batches.attempts import AT_ONCE, Attempts, AttemptWait
 from layton_batch.batches.batch_file import BatchFiles
 from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.new_batch import new_batch, unsent_batch
 from layton_batch.costs.estimate import PromptSize, output_bound
-from layton_batch.errors import ManifestError
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Batch, Content, Job, ModelSpec, Request, Shard
 from layton_batch.runs.context import Run
 from layton_batch.runs.imported import imported_answer
 from layton_batch.runs.requests import (
-    DIGITS,
     AnswerStatus,
     PlannedRequest,
     RequestKind,
     RequestPlanner,
     SizedPrompt,
     WantedPrompt,
-    custom_id,
     custom_id_prefix,
     tag,
 )
@@ -52,8 +48,6 @@ def ask(run: Run, job: Job, mark: str) -> bool:
         return _ask_nobody(run, job, names, earlier)
     provider = run.providers.dialect(job.spec.provider)
     prefix = custom_id_prefix(mark, job.id)
-    if problem := custom_id_problem(custom_id(prefix, len(earlier) + 1, bytes(DIGITS))):
-        raise ManifestError(f"job {job.id}: {problem}")
     planner, rows = RequestPlanner(provider, prefix, earlier, run.paid_answers), _NewRows()
     with BatchFiles(provider.limits, run.folder.workspace.root, names.file_of(1), names.next_shard) as files:
         writer = _BatchWriter(files, JobCosts(run, job))

@@ -13,9 +13,9 @@ from layton_batch.errors import LaytonBatchError
 from layton_batch.files import item_table
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import is_missing
+from layton_batch.manifest.item_notes import gone_items, item_notes, move_note, picture_notes
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.money_checks import gone_items, item_notes, move_note, picture_notes
 from layton_batch.records import Item, Job, ModelSpec
 from layton_batch.runs.context import Run
 from layton_batch.runs.revisions import item_changes

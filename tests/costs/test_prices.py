@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from layton_batch.costs import own_table
+from layton_batch.costs import shipped_prices
 from layton_batch.costs.genai_source import is_same_model
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.rates import Price, Rates, manifest_price
@@ -185,7 +185,7 @@ def test_a_rate_that_is_not_an_exact_amount_is_refused(wrong: object) -> None:
         Rates(wrong, D(1))  # type: ignore[arg-type]
 
 
-def test_own_table_entries_are_dated_and_may_supersede() -> None:
+def test_shipped_prices_entries_are_dated_and_may_supersede() -> None:
     text = """
     [[price]]
     provider = "openai"
@@ -198,7 +198,7 @@ def test_own_table_entries_are_dated_and_may_supersede() -> None:
     supersedes = true
     source = "a notice"
     """
-    table = own_table.parse(text)
+    table = shipped_prices.parse(text)
     price = table.superseding("openai", "GPT-5.1", date(2026, 11, 30))
     assert price is not None
     assert (price.batch.input, price.as_of, price.source) == (
@@ -210,8 +210,8 @@ def test_own_table_entries_are_dated_and_may_supersede() -> None:
     assert table.superseding("openai", "gpt-5.1", date(2026, 12, 1)) is None
 
 
-def test_every_entry_of_the_own_table_holds_together() -> None:
-    for price in (entry.price for entry in own_table.load().price):
+def test_every_entry_of_the_shipped_prices_holds_together() -> None:
+    for price in (entry.price for entry in shipped_prices.load().price):
         assert price.batch.input <= price.standard.input
         assert price.batch.output <= price.standard.output
         assert price.as_of <= date(2026, 11, 21)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.admission import custom_id_problem, provider_wait
+from layton_batch.batches.admission import provider_wait
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.pipeline import advance
@@ -150,10 +150,3 @@ def test_the_load_of_a_provider_counts_what_every_run_of_the_database_has_there(
             assert (store.load("openai", NOW + away).creates, store.load("openai", NOW + away).sending) == (0, 0)
         assert store.load("mistral", NOW + 1).running == 0
         assert load.plus(batch(2), NOW + 1) == ProviderLoad(2, {"m-1": 800}, 2, NOW, sending=2)
-
-
-@pytest.mark.parametrize(
-    ("name", "fine"), [("r0-a_B", True), ("x" * 64, True), ("x" * 65, False), ("", False), ("a.b", False), ("ä", False)]
-)
-def test_names_of_requests_are_those_every_provider_takes(name: str, fine: bool) -> None:
-    assert (custom_id_problem(name) is None) == fine

@@ -101,7 +101,7 @@ class _Refusal(_Dated, frozen=True, kw_only=True):
 _Row = TypeVar("_Row", bound=_Dated)
 
 
-class OwnTable(msgspec.Struct, frozen=True):
+class DatedPrices(msgspec.Struct, frozen=True):
     """Our own table of prices. ``provider`` is the price data's id of the provider."""
 
     price: list[_Entry] = []
@@ -140,12 +140,12 @@ def _first(rows: Iterable[_Row], provider: str, model: str, on: date) -> _Row | 
 
 
 @cache
-def load() -> OwnTable:
+def load() -> DatedPrices:
     """Load the bundled table. Numbers are read as ``Decimal`` straight from the text."""
     return parse((files("layton_batch.costs") / "prices.toml").read_text(encoding="utf-8"))
 
 
-def parse(text: str) -> OwnTable:
+def parse(text: str) -> DatedPrices:
     """Parse a table from TOML text of ``prices.toml``'s form."""
     data: Mapping[str, object] = tomllib.loads(text, parse_float=Decimal)
-    return msgspec.convert(data, OwnTable, builtin_types=(date,))
+    return msgspec.convert(data, DatedPrices, builtin_types=(date,))
