@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, Union
 import typer
 
 from layton_batch.commands.notes import warn
-from layton_batch.commands.run_result import RunResult
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.sources import user_path
+from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.environment_notes import file_notes, hub_notes
 from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, named_runs, runs_at
 from layton_batch.settings import Settings

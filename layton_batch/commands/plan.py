@@ -26,8 +26,8 @@ from layton_batch.files.sources import user_path
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.reports.document import Document
+from layton_batch.reports.next_steps import no_price
 from layton_batch.reports.plan_tables import plan_json, plan_table, print_plan
-from layton_batch.reports.status_tables import no_price
 from layton_batch.reports.table import as_html
 from layton_batch.runs.environment_notes import address_notes
 from layton_batch.runs.folders import given_manifest, home_of

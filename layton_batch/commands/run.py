@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock
-from layton_batch.commands.driving import Conversation, Progress, loaded_manifest, open_and_drive
+from layton_batch.commands.consent import Conversation, Progress
+from layton_batch.commands.driving import loaded_manifest, open_and_drive, told_result
 from layton_batch.commands.parameters import (
     CommandLineForm,
     MaxUsd,
@@ -22,11 +23,11 @@ from layton_batch.commands.parameters import (
     manifest_path,
     runs_folder,
 )
-from layton_batch.commands.run_result import RunResult
 from layton_batch.commands.starting import manifest_for
 from layton_batch.errors import ManifestError
 from layton_batch.loop import deadline
 from layton_batch.manifest.manifest import with_budget
+from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.folders import given_manifest, sandbox_runs
 
 
@@ -103,5 +104,4 @@ def run(
             stop_at=stop_at, poll_seconds=poll_seconds, yes=yes, offline=offline or sandbox,
         ) as (opened, status),
     ):  # fmt: skip
-        conversation.end(opened, status)
-        return RunResult.read(opened.folder, opened.store, status, opened.engine.trouble)
+        return told_result(opened, status, conversation)
