@@ -9,10 +9,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from layton_batch.commands.notes import note, warn
+from layton_batch.commands.plan import in_short
 from layton_batch.errors import NotAgreedError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import all_models
-from layton_batch.reports.plan_tables import in_short
 from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import Status

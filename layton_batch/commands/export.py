@@ -21,14 +21,9 @@ class FilesDocument(TextDocument):
     """Files that a command wrote. ``path``: the first page, the file, or the folder; ``lines``: what was written."""
 
     path: Path
-    lines: tuple[str, ...]
 
     def __fspath__(self) -> str:
         return str(self.path)
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        return self.lines
 
 
 def _checked_form(to: str | None) -> str | None:
@@ -79,4 +74,4 @@ def export(
     (folder,) = run_folders(run, runs, settings)
     with read_run(folder, settings) as opened:
         line = write_form(opened, to, path, ExportArguments(organization, dataset))
-    return FilesDocument(path, (line,))
+    return FilesDocument((line,), path)

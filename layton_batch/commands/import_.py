@@ -48,10 +48,6 @@ class ImportDocument(TextDocument):
         """Return a row a model."""
         return pl.DataFrame([asdict(result) for result in self.results], infer_schema_length=None)
 
-    @property
-    def sentences(self) -> list[str]:
-        return [one_line(_summary(result)) for result in self.results]
-
     def as_json(self) -> object:
         return [asdict(result) for result in self.results]
 
@@ -109,7 +105,7 @@ def import_(
             f"another order, use `layton-batch grade {opened.task.name} --predictions {predictions} --items FILE`"
         )
         warn((order,))
-    return ImportDocument(entered)
+    return ImportDocument(tuple(one_line(_summary(result)) for result in entered), entered)
 
 
 def _summary(entry: ImportResult) -> str:

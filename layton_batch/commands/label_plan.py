@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -12,6 +13,7 @@ import orjson
 import polars as pl
 import typer
 
+from layton_batch.columns import DATA, Column, Table
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import (
     CommandLineForm,
@@ -29,13 +31,25 @@ from layton_batch.files.sources import portions, user_path
 from layton_batch.grading.board_sources import BoardOptions, run_sources
 from layton_batch.reports.document import Document
 from layton_batch.reports.label_sheet import LabelTableRows, count_filled_rows, is_row_to_label, sheet_csv
-from layton_batch.reports.statistics import label_plan_json, print_label_plan
-from layton_batch.reports.table import frame_of
+from layton_batch.reports.table import frame_of, heading, say_line, show
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
 from layton_batch.scoring.compare import find_entrant
-from layton_batch.scoring.label_plan import LabellingPlan, LabelRequest, LabelTarget, plan_next
-from layton_batch.text import plural
+from layton_batch.scoring.label_plan import LabellingPlan, LabelRequest, LabelTarget, ModelPlan, plan_next
+from layton_batch.text import percent, plural
+
+_SHOWN_ROWS = 10
+MODELS: tuple[Column[ModelPlan], ...] = (
+    Column("model", is_text=True),
+    Column("provider", surfaces=DATA),
+    Column("n_hints", "hints"),
+    Column("labels", "to label"),
+    Column("unlabelled"),
+    Column("half_width_now", "now", "{:.2f}"),
+    Column("half_width_then", "expected", "{:.2f}"),
+    Column("half_width_least", "with all", "{:.2f}"),
+)
+"""Labels to add to each model, and half widths in points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +64,33 @@ class LabelPlanDocument(Document):
         return frame_of(LabelRequest, [asdict(row) for row in self.plan.rows])
 
     def show(self) -> None:
-        print_label_plan(self.plan)
+        """Print labels by model with half widths before and after, and the first answers to label."""
+        plan, labels = self.plan, plural(len(self.plan.rows), "label")
+        heading(f"{labels} to add · half widths for {plan.target} at {percent(plan.level)}, in points")
+        show(Table(MODELS, plan.models))
+        if limited := _out_of_reach(plan):
+            say_line(limited)
+        for row in plan.rows[:_SHOWN_ROWS]:
+            say_line(f"{row.item_id}  {row.model}")
+        if len(plan.rows) > _SHOWN_ROWS:
+            more = len(plan.rows) - _SHOWN_ROWS
+            say_line(f"and {more} more: --out FILE writes them all, one JSON object a line", "dim")
 
     def as_json(self) -> object:
-        return label_plan_json(self.plan)
+        return asdict(self.plan) | {"models": Table(MODELS, self.plan.models).records()}
+
+
+def _out_of_reach(plan: LabellingPlan) -> str:
+    """Say where the items, and not the labels, keep intervals from the half width that was asked for."""
+    least = [model.half_width_least for model in plan.models if model.half_width_least > (plan.half_width or math.inf)]
+    if not least:
+        return ""
+    models = "the interval" if len(least) == 1 else f"the intervals of {len(least)} models"
+    return (
+        f"More labels cannot make {models} shorter than ±{min(least):.1f}"
+        f"{'' if len(least) == 1 else f' to ±{max(least):.1f}'}; more items can. "
+        "For these items alone: --this-set."
+    )
 
 
 def label_plan(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from layton_batch.clock import SystemClock
 from layton_batch.commands.notes import TextDocument
@@ -18,18 +17,7 @@ from layton_batch.store.run_store import RunStore
 from layton_batch.text import plural
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionDocument(TextDocument):
-    """Fate of requests or of a batch, in sentences."""
-
-    lines: tuple[str, ...]
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        return self.lines
-
-
-def retry(run: OneRun = None, *, runs: Runs = None) -> DecisionDocument:
+def retry(run: OneRun = None, *, runs: Runs = None) -> TextDocument:
     """Give requests without an answer one more attempt.
 
     The next `run` sends them, or the process that drives the run now.
@@ -39,7 +27,7 @@ def retry(run: OneRun = None, *, runs: Runs = None) -> DecisionDocument:
     with open_store(folder, settings) as store:
         was_cancelled = is_cancelled(store)
         count = retry_requests(store, SystemClock().now())
-        return DecisionDocument(tuple(_retried(count, read_status(store), was_cancelled=was_cancelled)))
+        return TextDocument(tuple(_retried(count, read_status(store), was_cancelled=was_cancelled)))
 
 
 def is_cancelled(store: RunStore) -> bool:

@@ -32,4 +32,4 @@ def site(
     folders = run_folders(run, runs, settings)
     warn(update_boards(folders, settings))
     pages = [page for _, page in write_sites(folders, user_path(out), settings, with_data=with_data)]
-    return FilesDocument(pages[-1], tuple(map(str, pages)))
+    return FilesDocument(tuple(map(str, pages)), pages[-1])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 import typer
 
@@ -32,6 +32,11 @@ class VerificationDocument(TextDocument):
 
     results: Sequence[Verification]
 
+    @classmethod
+    def of(cls, results: Sequence[Verification]) -> Self:
+        """Return the document of what was computed again."""
+        return cls(tuple(chain.from_iterable(map(_lines, results))), results)
+
     @property
     def differences(self) -> list[str]:
         """Return a sentence for each part that differs."""
@@ -39,10 +44,6 @@ class VerificationDocument(TextDocument):
 
     def end(self) -> int:
         return DamagedTableError.exit_code if self.differences else 0
-
-    @property
-    def sentences(self) -> Iterator[str]:
-        return chain.from_iterable(map(_lines, self.results))
 
     def as_json(self) -> object:
         return [{**asdict(result), "dollars": f"{result.dollars:f}"} for result in self.results]
@@ -69,11 +70,11 @@ def verify(
     """
     settings = environment()
     if isinstance(source, str) and source.startswith(WEB):
-        return VerificationDocument(verify_url(source, settings, SystemClock()))
+        return VerificationDocument.of(verify_url(source, settings, SystemClock()))
     if isinstance(source, str | Path) and is_site(Path(source)):
-        return VerificationDocument(verify_site(Path(source), settings))
+        return VerificationDocument.of(verify_site(Path(source), settings))
     (folder,) = run_folders(source, runs, settings)
-    return VerificationDocument([verify_run(folder, settings)])
+    return VerificationDocument.of([verify_run(folder, settings)])
 
 
 def _lines(checked: Verification) -> Iterator[str]:
