@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +30,15 @@ from layton_batch.files import atomic
 from layton_batch.files.sources import portions, user_path
 from layton_batch.grading.board_sources import BoardOptions, run_sources
 from layton_batch.reports.document import Document
-from layton_batch.reports.label_sheet import LabelTableRows, count_filled_rows, is_row_to_label, sheet_csv
+from layton_batch.reports.label_sheet import (
+    Key,
+    SheetTexts,
+    count_filled_rows,
+    is_row_to_label,
+    sheet_csv,
+    sheet_row,
+    sheet_texts,
+)
 from layton_batch.reports.table import frame_of, heading, say_line, show
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
@@ -157,15 +165,16 @@ def _check_replaceable(path: Path) -> None:
 
 def _write_sheet(path: Path, answers: Sequence[LabelRequest], source: object, runs: str | Path | None) -> None:
     """Write the answers to label, with the texts of the runs among the sources."""
-    settings, sheet = environment(), LabelTableRows()
+    settings, texts = environment(), dict[Key, SheetTexts]()
     place = runs_folder(runs, settings)
     names = [name for name in named_sources(source).values() if isinstance(name, str)]
     for name in run_sources(names, place) if names or source is None else ():
         with read_run(find_run(name, place), settings) as run:
-            sheet.add(run)
-    rows = [sheet.row(answer) for answer in answers]
+            texts |= sheet_texts(run)
+    shown = [texts.get(astuple(answer)) for answer in answers]
+    rows = [sheet_row(answer, text) for answer, text in zip(answers, shown, strict=True)]
     is_csv = path.suffix.lower() == ".csv"
     atomic.write_bytes(path, sheet_csv(rows) if is_csv else b"".join(orjson.dumps(row) + b"\n" for row in rows))
     warn((f"{len(rows)} predictions to label: {path}",))
-    if pictures := sum(sheet.has_picture(answer) for answer in answers):
+    if pictures := sum(bool(text[1].images) for text in shown if text):
         warn((f"{pictures} of them are about a picture, which a table does not show: `label` does",))
