@@ -196,8 +196,8 @@ def grade(
     }  # fmt: skip
     for option in filter(given.get, given):
         check_option(form, option)
-    drawn, updated_file = chart and Path(chart), updated and Path(updated)
-    if drawn and drawn.suffix.lower() not in PICTURES:
+    drawn, updated_file = (None if name is None else Path(name) for name in (chart, updated))
+    if drawn is not None and drawn.suffix.lower() not in PICTURES:
         raise ManifestError(f"grade: --chart {chart}: a picture's name ends in {' or '.join(PICTURES)}")
     output = None if shown_as == JSON else _own_output(form, sources)
     table_path = Path(table_file) if table_file and table_file != STDOUT else None
@@ -222,7 +222,7 @@ def grade(
             _alone(models[0], ranked_by, span) if is_one and not every_run else None,
             table_file, output,
         )  # fmt: skip
-        files = list(document.files(drawn or None))
+        files = list(document.files(drawn))
     for path, content in files:
         atomic.write_bytes(path, content)
     return document
@@ -277,12 +277,12 @@ def _check_files(written: Iterable[Path], read: Iterable[str | Path]) -> None:
 
 
 @contextmanager
-def _rows_file(path: Path | str | None) -> Iterator[RowsFile | None]:
+def _rows_file(path: Path | None) -> Iterator[RowsFile | None]:
     """Yield a file for graded rows, written row by row. The file appears when the block ends without an error."""
-    if not path:
+    if path is None:
         yield None
         return
-    with atomic.writing(Path(path)) as handle:
+    with atomic.writing(path) as handle:
         text = io.TextIOWrapper(handle, encoding="utf-8", errors="replace", newline="\n")
         rows = RowsFile(text)
         try:
