@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from layton_batch.clock import SystemClock
-from layton_batch.commands.manifest_draft import ManifestDraft, Table
+from layton_batch.commands.manifest_content import ManifestContent, Table
 from layton_batch.commands.notes import warn
 from layton_batch.errors import ManifestError
 from layton_batch.files.addresses import is_address
@@ -59,7 +59,7 @@ def manifest_for(
         {"name": model, "provider": provider, "model": model} for provider, model in map(_provider_and_model, models)
     ]
     items: Table = {"source": given.name if is_items else BUNDLED, "split": split}
-    draft = ManifestDraft(
+    written = ManifestContent(
         path,
         f"Written by `layton-batch run {given}`; `layton-batch run {path}` goes on with it.",
         {
@@ -71,10 +71,10 @@ def manifest_for(
             "models": named_models,
         },
     )
-    manifest = draft.checked()
+    manifest = written.checked()
     if not path.exists():
         _check_asked(manifest, sandbox=sandbox)
-    return draft.write()
+    return written.write()
 
 
 def _check_asked(manifest: Manifest, *, sandbox: bool) -> None:

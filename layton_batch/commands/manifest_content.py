@@ -18,7 +18,7 @@ Table = Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestDraft:
+class ManifestContent:
     """Content of a manifest for ``path``. ``comment``: its first line. ``tables``: keys, tables, and lists of tables;
     an empty table is left out."""
 
@@ -27,7 +27,7 @@ class ManifestDraft:
     tables: Mapping[str, str | Table | Sequence[Table]]
 
     def checked(self) -> Manifest:
-        """Return the manifest at the path; if none is there, that of the draft, which can be read from any folder.
+        """Return the manifest at the path; if none is there, that of this content, which can be read from any folder.
 
         Raises ManifestError for wrong content, and where the manifest at the path asks for something else.
         """
