@@ -12,7 +12,6 @@ import typer
 from layton_batch.columns import Column, Table
 from layton_batch.commands.machine_check import MachineFinding, State, examine
 from layton_batch.commands.parameters import (
-    CommandLineForm,
     Offline,
     Runs,
     RunSource,
@@ -102,7 +101,7 @@ class ItemsDocument(Document):
 def check(
     source: Annotated[
         CheckSource,
-        CommandLineForm(str | None),
+        str | None,
         typer.Argument(
             metavar="[MANIFEST | FILE]",
             help="A manifest or its run; or items: JSONL, JSON, Parquet, CSV or .xlsx, a pattern or hf://…",

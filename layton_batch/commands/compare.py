@@ -10,7 +10,7 @@ import polars as pl
 import typer
 
 from layton_batch.columns import DATA, FOR_PEOPLE, Column, Table
-from layton_batch.commands.parameters import CommandLineForm, Metric, Runs, Sources, ThisSet, names_of
+from layton_batch.commands.parameters import Metric, Runs, Sources, ThisSet, names_of
 from layton_batch.commands.sources import read_board_sources
 from layton_batch.errors import ManifestError
 from layton_batch.grading.board_sources import BoardOptions
@@ -152,7 +152,8 @@ def _split(names: list[str]) -> Mapping[str, object]:
 def compare(
     source: Annotated[
         Sources,
-        CommandLineForm(list[str], split=_split),
+        list[str],
+        _split,
         typer.Argument(metavar="[SOURCE]... A B", help="Sources (default: the only run), then two models."),
     ],
     first: str,

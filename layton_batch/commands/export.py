@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from layton_batch.commands.notes import TextDocument
-from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
+from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.errors import DataError
 from layton_batch.files.sources import user_path
 from layton_batch.interchange.writing import ExportArguments, check_form, check_out, write_form
@@ -44,7 +44,7 @@ def export(
     ],
     out: Annotated[
         str | Path,
-        CommandLineForm(Path),
+        Path,
         typer.Option("--out", help="The file to write (ppi, annotations, results, items, votes), or the folder."),
     ],
     *,

@@ -17,7 +17,7 @@ import typer
 
 from layton_batch.columns import text_table
 from layton_batch.commands.notes import warn
-from layton_batch.commands.parameters import CommandLineForm, Runs, environment, names_of, runs_folder
+from layton_batch.commands.parameters import Runs, environment, names_of, runs_folder
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
 from layton_batch.grading.forms import DEFAULT_SPLIT, check_option, chosen_metric, form_of, graded_by_rule
@@ -144,35 +144,29 @@ GradeFile: TypeAlias = str | Path | None
 
 
 def grade(
-    task: Annotated[
-        str | None, CommandLineForm(str | None, None), typer.Argument(metavar="TASK", help=grade_help.TASK)
-    ],
+    task: Annotated[str | None, str | None, typer.Argument(metavar="TASK", help=grade_help.TASK)],
     predictions: Annotated[
         str | Path | Sequence[str | Path],
-        CommandLineForm(list[str] | None, None),
+        list[str] | None,
         typer.Option("--predictions", metavar="[NAME=]FILE|FOLDER|RUN", help="Repeat it to rank several models."),
     ],
     *,
     items: Annotated[
         GradeFile,
-        CommandLineForm(Path | None),
+        Path | None,
         typer.Option("--items", help="The gold, or `bundled`; may be left out if rows carry it."),
     ] = None,
     protocol: Annotated[str | None, typer.Option("--protocol", help=grade_help.PROTOCOL)] = None,
     metric: Annotated[str | None, typer.Option("--metric", help=grade_help.METRIC)] = None,
     samples: Annotated[str | None, typer.Option("--samples", metavar="MODE", help=grade_help.SAMPLES)] = None,
-    updated: Annotated[
-        GradeFile, CommandLineForm(Path | None), typer.Option("--updated", help=grade_help.UPDATED)
-    ] = None,
-    table: Annotated[
-        GradeFile, CommandLineForm(str | None), typer.Option("--table", metavar="FILE.md", help=grade_help.TABLE)
-    ] = None,
+    updated: Annotated[GradeFile, Path | None, typer.Option("--updated", help=grade_help.UPDATED)] = None,
+    table: Annotated[GradeFile, str | None, typer.Option("--table", metavar="FILE.md", help=grade_help.TABLE)] = None,
     chart: Annotated[
-        GradeFile, CommandLineForm(Path | None), typer.Option("--chart", metavar="FILE.svg|png", help=grade_help.CHART)
+        GradeFile, Path | None, typer.Option("--chart", metavar="FILE.svg|png", help=grade_help.CHART)
     ] = None,
     ensemble: Annotated[
         str | Sequence[str] | None,
-        CommandLineForm(list[str] | None),
+        list[str] | None,
         typer.Option("--ensemble", metavar="NAME=MODEL,MODEL,…", help=grade_help.ENSEMBLE),
     ] = None,
     benchmark: Annotated[str | None, typer.Option("--benchmark", help=grade_help.BENCHMARK)] = None,

@@ -12,7 +12,7 @@ import polars as pl
 import typer
 
 from layton_batch.commands.notes import TextDocument
-from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
+from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.commands.sources import named_sources
 from layton_batch.frames import as_files
 from layton_batch.interchange.label_sheets import import_labels
@@ -47,7 +47,8 @@ def _split(names: list[str]) -> Mapping[str, object]:
 def label_import(
     run: Annotated[
         OneRun,
-        CommandLineForm(list[str], split=_split),
+        list[str],
+        _split,
         typer.Argument(metavar="[RUN] FILE...", help="The run (default: the only one), then the files."),
     ],
     labels: Labels,

@@ -16,7 +16,6 @@ import typer
 from layton_batch.columns import DATA, Column, Table
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import (
-    CommandLineForm,
     JurySources,
     Runs,
     ThisSet,
@@ -109,7 +108,7 @@ def label_plan(
     this_set: ThisSet = False,
     out: Annotated[
         str | Path | None,
-        CommandLineForm(Path | None),
+        Path | None,
         typer.Option("--out", metavar="FILE", help="Write the answers to label into this .csv or .jsonl file."),
     ] = None,
     models: str | Sequence[str] = (),

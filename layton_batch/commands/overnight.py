@@ -23,7 +23,7 @@ from layton_batch.columns import Column, Table
 from layton_batch.commands.consent import Conversation
 from layton_batch.commands.driving import open_and_drive
 from layton_batch.commands.notes import warn
-from layton_batch.commands.parameters import CommandLineForm, Runs, calling_environment, names_of, runs_folder
+from layton_batch.commands.parameters import Runs, calling_environment, names_of, runs_folder
 from layton_batch.commands.webhook import check_address, post
 from layton_batch.errors import FileError, LaytonBatchError, refusal_of_system
 from layton_batch.files import atomic, tables
@@ -148,14 +148,12 @@ class NightDocument(Document):
 def overnight(
     manifests: Annotated[
         str | Path | Sequence[str | Path],
-        CommandLineForm(list[Path]),
+        list[Path],
         typer.Argument(metavar="MANIFEST...", help="The manifests, TOML files."),
     ],
     *,
     until: Annotated[str, typer.Option("--until", help="Work until this local time, HH:MM.")] = "07:00",
-    site: Annotated[
-        str | Path, CommandLineForm(Path), typer.Option("--site", help="Where boards are published.")
-    ] = Path("public"),
+    site: Annotated[str | Path, Path, typer.Option("--site", help="Where boards are published.")] = Path("public"),
     webhook: Annotated[
         str | None,
         typer.Option("--webhook", envvar="LAYTON_BATCH_WEBHOOK", help="An address that gets the summary as JSON."),

@@ -16,7 +16,6 @@ from layton_batch.clock import SystemClock
 from layton_batch.columns import DATA, Column, Table, columns, text_table
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import (
-    CommandLineForm,
     Offline,
     Runs,
     calling_environment,
@@ -163,13 +162,13 @@ class Plan(Document):
 def plan(
     manifest: Annotated[
         str | Path | None,
-        CommandLineForm(Path | None),
+        Path | None,
         typer.Argument(metavar="MANIFEST", help="The manifest, a TOML file; or its run, by name or folder."),
     ] = None,
     *,
     out: Annotated[
         str | Path | None,
-        CommandLineForm(Path | None),
+        Path | None,
         typer.Option("--out", help="Write the batch files into this folder."),
     ] = None,
     runs: Runs = None,

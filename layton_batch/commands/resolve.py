@@ -9,7 +9,7 @@ import typer
 
 from layton_batch.batches import resolve as decisions
 from layton_batch.commands.notes import TextDocument, warn
-from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
+from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.commands.retry import is_cancelled
 from layton_batch.errors import ManifestError, ProviderError
 from layton_batch.files.run_folder import RunFolder
@@ -33,7 +33,8 @@ def _split(names: list[str]) -> Mapping[str, object]:
 def resolve(
     run: Annotated[
         OneRun,
-        CommandLineForm(list[str], split=_split),
+        list[str],
+        _split,
         typer.Argument(metavar="[RUN] BATCH", help="The run (default: the only one), and its lost batch."),
     ],
     batch: str,

@@ -12,7 +12,6 @@ from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock
 from layton_batch.commands.consent import Conversation, Progress
 from layton_batch.commands.driving import loaded_manifest, open_and_drive, told_result
 from layton_batch.commands.parameters import (
-    CommandLineForm,
     MaxUsd,
     Offline,
     Runs,
@@ -34,7 +33,7 @@ from layton_batch.runs.folders import given_manifest, sandbox_runs
 def run(
     manifest: Annotated[
         str | Path | None,
-        CommandLineForm(Path | None),
+        Path | None,
         typer.Argument(
             metavar="MANIFEST | FILE | TASK",
             help="A TOML file, or its run; or, with --model, a file of questions or a task. Default: the only run.",
@@ -43,7 +42,7 @@ def run(
     *,
     models: Annotated[
         Sequence[str] | None,
-        CommandLineForm(list[str] | None),
+        list[str] | None,
         typer.Option("--model", metavar="PROVIDER:ID", help="For a file or a task; may be repeated."),
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="With --model: the first so many items.")] = None,

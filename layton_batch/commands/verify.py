@@ -12,7 +12,7 @@ import typer
 
 from layton_batch.clock import SystemClock
 from layton_batch.commands.notes import TextDocument
-from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
+from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.errors import DamagedTableError
 from layton_batch.files.addresses import WEB
 from layton_batch.text import first_of, money, plural
@@ -52,7 +52,7 @@ class VerificationDocument(TextDocument):
 def verify(
     source: Annotated[
         OneRun,
-        CommandLineForm(str | None, None),
+        str | None,
         typer.Argument(
             metavar="RUN|SITE|URL",
             help="A run's name, folder or manifest, or a site's folder or address; default: the only run.",
