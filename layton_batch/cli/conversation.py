@@ -66,11 +66,11 @@ class TerminalConversation(Conversation):
 def _print_board(run: Run) -> None:
     """Print the board, what a reader has to know of it, and the total of the bill."""
     from layton_batch.reports.cost_document import total_line
-    from layton_batch.reports.leaderboard_tables import print_board
+    from layton_batch.reports.leaderboard_tables import Leaderboard
     from layton_batch.stages.publish import cost_report
     from layton_batch.stages.rank import reader_notes, shown_board
 
-    print_board(shown_board(run))
+    Leaderboard(shown_board(run)).show()
     for line in reader_notes(run):
         say(line)
     say(total_line(cost_report({run.folder: run.store})))

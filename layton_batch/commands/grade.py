@@ -29,7 +29,7 @@ from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.money_checks import FIRST_IS_NEVER_RIGHT, first_is_never_right
 from layton_batch.records import JsonValue
 from layton_batch.reports.document import Document
-from layton_batch.reports.leaderboard_tables import Leaderboard, print_board
+from layton_batch.reports.leaderboard_tables import Leaderboard
 from layton_batch.reports.table import print_table, say_line
 from layton_batch.tasks import grade_help, load_task
 from layton_batch.tasks.offline import Document as Report
@@ -83,14 +83,14 @@ class GradeDocument(Document):
     def _content(self) -> Report:
         """Return the report of one file; for several files the models in the order given, with their rows on the
         board."""
-        board, asked = self.board, self.form.asked
+        board, options = self.board, self.form.asked
         rows: list[JsonValue] = [{"name": name, **report} for name, report in self.ensembles.items()]
         ensembles: Report = {"ensembles": rows} if rows else {}
-        if board is None and not asked.every_run:
+        if board is None and not options.every_run:
             return {**(self.models[0].document or {}), **ensembles}
         ranking: Report = {}
         if board is not None:
-            samples: Report = {} if asked.samples is None else {"samples": asked.samples}
+            samples: Report = {} if options.samples is None else {"samples": options.samples}
             ranking = {"metric": self.metric, **samples, "n_items": board.n_items, "notes": list(board.notes)}
         models: list[JsonValue] = [
             {
@@ -115,7 +115,7 @@ class GradeDocument(Document):
             print_table(text_table(self.task, ["metric", "value"], lines), first=True)
         else:
             if self.board.board.height:
-                print_board(self.board.board)
+                self.leaderboard.show()
             for note in self.board.notes:
                 say_line(note, "yellow")
             _print_reports("reports", self.reports)
