@@ -21,11 +21,12 @@ _SHORT = [column for column in _SHOWN if column.name not in _TOKENS]
 
 def write_cost_page(site: RunSite, bill: CostReport | None) -> None:
     """Write the page of a bill by provider, model and stage; None: nothing was paid yet."""
-    tables: dict[str, HtmlTable] = {}
     notes = [sentence(note) for note in bill_notes(bill)] if bill else []
-    if bill and bill.lines:
-        tables = {"by_provider": _by_provider(bill), "by_model": bill_table("Cost by model and stage", bill)}
-    site.write("cost.html", bill=bill, notes=notes, **tables)
+    paid = bill if bill and bill.lines else None
+    site.write(
+        "cost.html", bill=bill, notes=notes, by_provider=paid and _by_provider(paid),
+        by_model=paid and bill_table("Cost by model and stage", paid),
+    )  # fmt: skip
 
 
 def bill_page(bill: CostReport, runs: Sequence[str], days: str, notes: Sequence[str]) -> str:
