@@ -9,7 +9,7 @@ import typer
 
 from layton_batch.cli.conversation import TerminalConversation
 from layton_batch.cli.terminal import say
-from layton_batch.commands.driving import drive_with_reports, told_result
+from layton_batch.commands.driving import drive_with_reports, report_result
 from layton_batch.commands.known_items import bundled_answerer
 from layton_batch.commands.own_sandbox import sandbox_folder
 from layton_batch.commands.starting import DEMO_MANIFESTS
@@ -62,7 +62,7 @@ def run_demo(out: Path, task: str = FIRST) -> int:
         settings = Settings.from_environment(server.environment(), out)
         with open_run(manifest, out, settings, poll_seconds=max(BATCH_SECONDS / 4, 0.1)) as run:
             conversation = TerminalConversation()
-            result = told_result(run, drive_with_reports(run, conversation), conversation)
+            result = report_result(run, drive_with_reports(run, conversation), conversation)
             billed = server.ledger().total_usd
     say(f"the sandbox billed ${billed:.6f}; the run accounts for ${result.spent_usd:.6f}")
     return result.end()

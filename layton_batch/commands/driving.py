@@ -32,7 +32,7 @@ from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.tasks.protocol import cautions
 
 
-def told_result(run: Run, status: Status, conversation: Conversation) -> RunResult:
+def report_result(run: Run, status: Status, conversation: Conversation) -> RunResult:
     """Return where an open run stands, and tell its outcome."""
     result = RunResult.read(run.folder, run.store, status, run.engine.trouble)
     conversation.end(run, result)

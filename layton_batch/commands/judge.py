@@ -16,7 +16,7 @@ import typer
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.commands.consent import Conversation, Progress
-from layton_batch.commands.driving import loaded_manifest, open_and_drive, told_result
+from layton_batch.commands.driving import loaded_manifest, open_and_drive, report_result
 from layton_batch.commands.manifest_content import ManifestContent, Table
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import (
@@ -118,7 +118,7 @@ def judge_file(
         raise ManifestError(f"judge: {file} is also what --items names, so that the key would be judged")
     answers = _read_models(given, task, asked_items, str(file), model, family)
     path = file.with_name(f"{file.stem}-judged.toml")
-    written = ManifestContent(
+    content = ManifestContent(
         path,
         f"Written by `layton-batch judge {file}`: no [[models]], the answers are those of that file.",
         {
@@ -130,17 +130,17 @@ def judge_file(
             "jury": {} if panel is None else {"panel": _from_folder(str(panel), path), "seats": _seats(panel)},
         },
     )
-    check_answers(written.checked(), sandbox_runs(place) if sandbox else place, settings, answers)
+    check_answers(content.checked(), sandbox_runs(place) if sandbox else place, settings, answers)
     if carried:
         atomic.write_bytes(own_items, b"".join(orjson.dumps(row) + b"\n" for row in carried))
     with (
-        loaded_manifest(written.write(), place, settings, sandbox=sandbox) as (manifest, place, settings),
+        loaded_manifest(content.write(), place, settings, sandbox=sandbox) as (manifest, place, settings),
         open_and_drive(
             with_budget(manifest, amount), place, settings, SystemClock(), conversation, yes=yes, offline=sandbox,
             answers=answers,
         ) as (opened, status),
     ):  # fmt: skip
-        return told_result(opened, status, conversation)
+        return report_result(opened, status, conversation)
 
 
 def _read_items(

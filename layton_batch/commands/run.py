@@ -10,7 +10,7 @@ import typer
 
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock
 from layton_batch.commands.consent import Conversation, Progress
-from layton_batch.commands.driving import loaded_manifest, open_and_drive, told_result
+from layton_batch.commands.driving import loaded_manifest, open_and_drive, report_result
 from layton_batch.commands.parameters import (
     MaxUsd,
     Offline,
@@ -103,4 +103,4 @@ def run(
             stop_at=stop_at, poll_seconds=poll_seconds, yes=yes, offline=offline or sandbox,
         ) as (opened, status),
     ):  # fmt: skip
-        return told_result(opened, status, conversation)
+        return report_result(opened, status, conversation)

@@ -59,7 +59,7 @@ def manifest_for(
         {"name": model, "provider": provider, "model": model} for provider, model in map(_provider_and_model, models)
     ]
     items: Table = {"source": given.name if is_items else BUNDLED, "split": split}
-    written = ManifestContent(
+    content = ManifestContent(
         path,
         f"Written by `layton-batch run {given}`; `layton-batch run {path}` goes on with it.",
         {
@@ -71,10 +71,10 @@ def manifest_for(
             "models": named_models,
         },
     )
-    manifest = written.checked()
+    manifest = content.checked()
     if not path.exists():
         _check_asked(manifest, sandbox=sandbox)
-    return written.write()
+    return content.write()
 
 
 def _check_asked(manifest: Manifest, *, sandbox: bool) -> None:
