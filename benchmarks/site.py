@@ -15,6 +15,7 @@ import time
 import unittest.mock
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -146,8 +147,8 @@ def items(folder: Path) -> tuple[float, int]:
     out = folder / "items"
     begun = time.process_time()
     with ExitStack() as stack:
-        run, board, _, _, about = given
-        write_item_pages(run, board, SentRequests(run, stack), out, about)
+        made, _ = given
+        write_item_pages(replace(made, building=folder), SentRequests(made.folder, stack))
     return time.process_time() - begun, sum(path.stat().st_size for path in out.iterdir())
 
 

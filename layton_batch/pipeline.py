@@ -41,7 +41,8 @@ def advance(run: Run, patience: float | None = None) -> bool:
         moved |= grade(run)  # responses → predictions, verdicts
         moved |= score(run)  # verdicts → votes
         moved |= _rank(run)  # votes and labels → leaderboard
-        moved |= publish(run)  # finished tables → site, cost report
+        if not moved or patience is None or is_finished(run):  # else pages wait for a tick in which nothing comes
+            moved |= publish(run)  # finished tables → site, cost report
     return moved
 
 

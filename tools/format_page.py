@@ -15,7 +15,7 @@ from layton_batch import states
 from layton_batch.files.leaderboard_columns import LEADERBOARD
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Batch
-from layton_batch.reports.status_tables import status_json
+from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.status import JobStatus, ProviderTrouble, RunState, Status
 from layton_batch.scoring.verdict_counts import VerdictCounts
 
@@ -116,7 +116,7 @@ def _status_fields() -> str:
     batch = Batch("b", "j", "s", "openai", "m", 1, states.Lifecycle.COLLECTED, "t", 1, "", "", 0)
     status = Status("r", RunState.DONE, None, Decimal(0), Decimal(0), (job,), (batch,))
     status = replace(status, troubles=(ProviderTrouble("openai", "busy", 1, 0.0, 0.0),))
-    document = status_json(status, judges=[VerdictCounts("m", "openai", 1, 0, 0, 0, 0)])
+    document = RunResult(status, judges=[VerdictCounts("m", "openai", 1, 0, 0, 0, 0)]).as_json()
     objects = [("the document", document)]
     for name in ("jobs", "judges", "troubles", "batches"):
         objects += [(f"each of `{name}`", entry) for entry in cast("list[dict[str, object]]", document[name])]

@@ -11,13 +11,11 @@ import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.files import tables
-from layton_batch.reports.label_sheet import reference_texts
+from layton_batch.reports.label_sheet import Key, reference_texts
 from layton_batch.runs.context import Run
 from layton_batch.stages.rank import entrant, finished_jobs
 from layton_batch.states import PredictionKind
 
-Key = tuple[str, str, str, int]
-"""Item, provider, model and hint level: one answer."""
 _HINTS = ("First hint", "Second hint", "Third hint", "Special hint")
 _PICTURES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
 """SVG is left out: it is a document that can carry scripts."""

@@ -16,8 +16,8 @@ from secrets import token_hex
 
 import orjson
 
-from layton_batch.annotate.answers import Key
 from layton_batch.files import atomic
+from layton_batch.reports.label_sheet import Key
 
 _PREFIX = ".shown-"
 

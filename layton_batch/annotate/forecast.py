@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, field
 
-from layton_batch.annotate.answers import Answers, Key
+from layton_batch.annotate.answers import Answers
+from layton_batch.reports.label_sheet import Key
 from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, JoinedLabels
 from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotator_agreement
@@ -76,7 +77,10 @@ def _dispute(annotations: Mapping[str, Annotation]) -> Sequence[Annotation]:
 
 @dataclass(eq=False)
 class Forecaster:
-    """Holder of the newest forecast. Labels that come during a computation are part of the next forecast."""
+    """Holder of the newest forecast. ``executor``: does one computation at a time.
+
+    A computation that waits has the labels that come meanwhile; those that come during one are part of the next.
+    """
 
     run: Run
     answers: Answers
@@ -86,20 +90,18 @@ class Forecaster:
     trouble: str = ""
     """The reason why the last computation failed; pages then show the forecast before it."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _idle: threading.Event = field(default_factory=threading.Event)
-    _again: bool = False
+    _last: Future[None] | None = None
     _extra: int = 0
     _stamp: str = ""
 
     def __post_init__(self) -> None:
-        self._idle.set()
         self._stamp = self._now()
         self.latest = forecast(self.run, self.design)
 
     @property
     def busy(self) -> bool:
         """Return whether a newer forecast is being computed."""
-        return not self._idle.is_set()
+        return self._last is not None and not self._last.done()
 
     def look(self, extra: int = 0) -> None:
         """Start another computation if labels or models changed in any process."""
@@ -108,31 +110,20 @@ class Forecaster:
             if stamp == self._stamp and extra <= self._extra:
                 return
             self._stamp, self._extra = stamp, max(extra, self._extra)
-            if self.busy:
-                self._again = True
-                return
-            self._idle.clear()
-        self.executor.submit(self._work)
+            if not self.busy or (self._last is not None and self._last.running()):
+                self._last = self.executor.submit(self._work)
 
     def settle(self) -> None:
         """Wait until the newest forecast contains the newest labels."""
-        self._idle.wait()
+        if self._last is not None:
+            wait([self._last])
 
     def _work(self) -> None:
-        while True:
-            try:
-                self.answers.look_again()
-                self.latest, self.trouble = forecast(self.run, self.design, self._extra), ""
-            except Exception as error:  # the app goes on with what it has: no label may be lost to a damaged table
-                self.trouble = str(error)
-            except BaseException:  # a panic below Python: nobody waits for ever
-                self._idle.set()
-                raise
-            with self._lock:
-                if not self._again:
-                    self._idle.set()
-                    return
-                self._again = False
+        try:
+            self.answers.look_again()
+            self.latest, self.trouble = forecast(self.run, self.design, self._extra), ""
+        except Exception as error:  # the app goes on with what it has: no label may be lost to a damaged table
+            self.trouble = str(error)
 
     def _now(self) -> str:
         """Return the names and sizes of all files of labels and scores, as one text."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -61,23 +60,23 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answer = self._answer(scope, Headers(scope=scope))
+        answer = self._answer(Request(scope))
         await (answer or self.app)(scope, receive, _with_headers(send))
 
-    def _answer(self, scope: Scope, headers: Headers) -> Response | None:
+    def _answer(self, request: Request) -> Response | None:
         """Return the reply that refuses the request or sets the cookie. None: the app may answer."""
-        if headers.get("host", "") not in self.entry.hosts:
+        if request.headers.get("host", "") not in self.entry.hosts:
             return PlainTextResponse("This app answers to 127.0.0.1 alone.\n", 421)
-        if scope["method"] not in ("GET", "HEAD", "POST"):
+        if request.method not in ("GET", "HEAD", "POST"):
             return PlainTextResponse("This app knows GET and POST.\n", 405)
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["method"] != "POST" and scope["path"] == "/" and _same(given, self.entry.token):
+        is_entry = request.method != "POST" and request.scope["path"] == "/"
+        if is_entry and _same(request.query_params.get("token", ""), self.entry.token):
             return self._enter()
-        if not _same(_cookie(headers, self.entry.cookie), self.entry.token):
+        if not _same(request.cookies.get(self.entry.cookie, ""), self.entry.token):
             return PlainTextResponse(
                 "Open the address that `layton-batch label` printed: it has a token, new at each start.\n", 403
             )
-        return self._refusal_of_post(headers) if scope["method"] == "POST" else None
+        return self._refusal_of_post(request.headers) if request.method == "POST" else None
 
     def _enter(self) -> Response:
         """Move the token from the address into a cookie: browser history and logs would keep an address."""
@@ -100,24 +99,10 @@ def _same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
-def _cookie(headers: Headers, name: str) -> str:
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return ""
-    return cookie.value if cookie else ""
-
-
 def _with_headers(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            other_headers = [
-                (name, value) for name, value in message.get("headers", []) if name.decode().lower() not in _HEADERS
-            ]
-            message["headers"] = [
-                *other_headers,
-                *((name.encode(), value.encode()) for name, value in _HEADERS.items()),
-            ]
+            MutableHeaders(scope=message).update(_HEADERS)
         await send(message)
 
     return sending

@@ -15,10 +15,10 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from layton_batch.annotate import labelling_pages
-from layton_batch.annotate.answers import Key
 from layton_batch.annotate.guard import AppKeys, Guard
 from layton_batch.annotate.session import LONGEST_NOTE, Label, LabellingSession
 from layton_batch.errors import LaytonBatchError
+from layton_batch.reports.label_sheet import Key
 from layton_batch.runs.labels import UNSURE, LabelAction
 from layton_batch.scoring.annotations import Annotation
 

@@ -8,11 +8,12 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from layton_batch.annotate.answers import Answers, Key
+from layton_batch.annotate.answers import Answers
 from layton_batch.annotate.claims import Claims
 from layton_batch.annotate.forecast import Forecast, Forecaster
 from layton_batch.clock import iso
 from layton_batch.errors import DataError
+from layton_batch.reports.label_sheet import Key
 from layton_batch.runs.context import Run
 from layton_batch.runs.labels import (
     FLAG,

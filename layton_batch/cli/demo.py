@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from layton_batch.cli.conversation import TerminalConversation
-from layton_batch.cli.endings import print_outcome
 from layton_batch.cli.terminal import say
-from layton_batch.commands.driving import drive_with_reports
+from layton_batch.commands.driving import drive_with_reports, report_result
 from layton_batch.commands.known_items import bundled_answerer
 from layton_batch.commands.own_sandbox import sandbox_folder
-from layton_batch.commands.run_result import exit_code
 from layton_batch.commands.starting import DEMO_MANIFESTS
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest, shipped
@@ -63,8 +61,8 @@ def run_demo(out: Path, task: str = FIRST) -> int:
         # only the sandbox's variables: whatever keys this machine has are not used
         settings = Settings.from_environment(server.environment(), out)
         with open_run(manifest, out, settings, poll_seconds=max(BATCH_SECONDS / 4, 0.1)) as run:
-            status = drive_with_reports(run, TerminalConversation(is_quiet=False))
-            print_outcome(run, status)
+            conversation = TerminalConversation()
+            result = report_result(run, drive_with_reports(run, conversation), conversation)
             billed = server.ledger().total_usd
-    say(f"the sandbox billed ${billed:.6f}; the run accounts for ${status.spent_usd:.6f}")
-    return exit_code(status)
+    say(f"the sandbox billed ${billed:.6f}; the run accounts for ${result.spent_usd:.6f}")
+    return result.end()

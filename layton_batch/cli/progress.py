@@ -23,23 +23,10 @@ if TYPE_CHECKING:
     from layton_batch.runs.context import Run
     from layton_batch.store.run_store import RunStore
 
-QUIET_KINDS = frozenset(
-    {
-        "submitting",
-        "status",
-        "looking",
-        "unsure",
-        "download_again",
-        "download_short",
-        "unclear",
-        "upload_failed",
-        "jobs_planned",
-        "job_planned",
-        "ended",
-        "job_graded",
-        "run_stopped",
-    }
-)
+QUIET_KINDS = frozenset({
+    "submitting", "status", "looking", "unsure", "download_again", "download_short", "unclear", "upload_failed",
+    "jobs_planned", "job_planned", "ended", "job_graded", "run_stopped",
+})  # fmt: skip
 """Events that only ``status --log`` shows; the status at the end of `run` tells why it was stopped."""
 ROUTINE_KINDS = frozenset({"submitted", "collected", "withdrawn"})
 """Events that come with every batch: the progress tells of them, unless something went wrong."""
@@ -102,8 +89,8 @@ def followed(store: RunStore, clock: Clock) -> Iterator[Event]:
         clock.sleep(FOLLOW_SECONDS)
 
 
-class _Fresh:
-    """Events since the last look that are worth showing."""
+class _Reporter:
+    """Report on a run. ``events``: those since the last look that are worth showing."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -115,7 +102,7 @@ class _Fresh:
         return [event for event in events if event.kind not in QUIET_KINDS and not is_routine(event)]
 
 
-class EventLines:
+class EventLines(_Reporter):
     """A line for every event that people must see, and one of progress: every two seconds while something moves, so
     that a large run fits a log, and every minute.
 
@@ -123,12 +110,13 @@ class EventLines:
     """
 
     def __init__(self, run: Run, write: Callable[[str], None] = say) -> None:
-        self._run, self._write, self._fresh, self._troubles = run, write, _Fresh(run), TroubleLines()
+        super().__init__(run)
+        self._write, self._troubles = write, TroubleLines()
         self._progress, self._told, self._told_at = "", "", run.clock.now()
 
     def update(self, status: Status) -> None:
         now = self._run.clock.now()
-        for event in self._fresh.events():
+        for event in self.events():
             self._write(event_line(event))
         for line in self._troubles.lines(status, now):
             self._write(f"{utc(now):%H:%M:%S} {line}")
@@ -154,12 +142,15 @@ def progress_line(status: Status) -> str:
 
 def answered_line(status: Status) -> str:
     """Return how many of all requests are answered, and what that cost."""
-    total = status.to_come + sum(job.requests for job in status.jobs)
-    return f"{_answered(status.jobs):,} of {total:,} requests answered; {money_line(status)}"
+    return f"{_answered(status.jobs):,} of {_requests(status):,} requests answered; {money_line(status)}"
 
 
 def _answered(jobs: Iterable[JobStatus]) -> int:
     return sum(job.requests - job.waiting for job in jobs)
+
+
+def _requests(status: Status) -> int:
+    return status.to_come + sum(job.requests for job in status.jobs)
 
 
 def provider_places(status: Status) -> dict[str, str]:
@@ -198,17 +189,17 @@ class TroubleLines:
                 yield trouble_line(trouble)
 
 
-class _Screen:
+class _Screen(_Reporter):
     """One screen: a bar of all requests, and a line a provider; events that people must see scroll above it."""
 
     def __init__(self, run: Run, live: Live) -> None:
-        self._run, self._live, self._fresh = run, live, _Fresh(run)
+        super().__init__(run)
+        self._live = live
 
     def update(self, status: Status) -> None:
-        now = self._run.clock.now()
-        for event in self._fresh.events():
+        for event in self.events():
             self._live.console.print(event_line(event), markup=False)
-        self._live.update(screen(status, now, self._live.console.width))
+        self._live.update(screen(status, self._run.clock.now(), self._live.console.width))
 
 
 def screen(status: Status, now: float, width: int, hint: str = GOES_ON_HINT) -> RenderableType:
@@ -216,8 +207,8 @@ def screen(status: Status, now: float, width: int, hint: str = GOES_ON_HINT) -> 
     from rich.console import Group
     from rich.text import Text
 
-    total, size = status.to_come + sum(job.requests for job in status.jobs), min(width, MOST_BAR)
-    filled = size * _answered(status.jobs) // max(total, 1)
+    size = min(width, MOST_BAR)
+    filled = size * _answered(status.jobs) // max(_requests(status), 1)
     parts: list[RenderableType] = [
         Text(f"{one_line(status.run)}  {answered_line(status)}", style="bold"),
         Text("━" * filled + "─" * (size - filled)),

@@ -16,9 +16,9 @@ from layton_batch.cli.surface import print_document
 from layton_batch.cli.terminal import print_json
 from layton_batch.clock import Clock, SystemClock, utc
 from layton_batch.commands.parameters import environment, runs_folder
-from layton_batch.commands.run_result import RunResult
 from layton_batch.commands.status import WorkspaceStatus, statuses
 from layton_batch.commands.status import status as one_status
+from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.status import RunState
 from layton_batch.runs.stores import open_store

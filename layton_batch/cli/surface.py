@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import types
 import typing
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -13,10 +14,10 @@ from typer.models import ParameterInfo
 
 from layton_batch.cli.notes import notes_below
 from layton_batch.cli.terminal import print_json
-from layton_batch.commands.parameters import CommandLineForm
 from layton_batch.errors import ManifestError
 from layton_batch.reports.document import Document
 
+_TYPES = (type, types.GenericAlias, types.UnionType)
 _FORM = "form"
 _SHOWN_AS = "shown_as"
 """The parameter of a function whose work depends on the form in which its document is shown."""
@@ -74,11 +75,10 @@ def _on_command_line(
     option = next((info for info in reversed(metadata) if isinstance(info, ParameterInfo)), None)
     if option is None:
         return None, None
-    own = next((entry for entry in reversed(metadata) if isinstance(entry, CommandLineForm)), None)
-    default, split = parameter.default, None
-    if own is not None:
-        typed, split = own.type, own.split
-        default = own.default if default is inspect.Parameter.empty else default
+    typed = next((entry for entry in reversed(metadata) if isinstance(entry, _TYPES)), typed)
+    split = next((entry for entry in metadata if inspect.isfunction(entry)), None)
+    may_be_missing = parameter.default is inspect.Parameter.empty and type(None) in typing.get_args(typed)
+    default = None if may_be_missing else parameter.default
     annotation = Annotated[typed, option]  # type: ignore[valid-type]
     return (
         parameter.replace(annotation=annotation, default=default, kind=inspect.Parameter.KEYWORD_ONLY),

@@ -9,13 +9,14 @@ import typer
 
 from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.clock import Clock, SystemClock
-from layton_batch.commands.driving import Conversation, drive_with_reports
+from layton_batch.commands.consent import Conversation
+from layton_batch.commands.driving import drive_with_reports
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
-from layton_batch.commands.run_result import CALL_AGAIN, NEEDS_PERSON, RunResult
 from layton_batch.errors import AnotherDriverError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
+from layton_batch.reports.run_result import CALL_AGAIN, NEEDS_PERSON, RunResult
 from layton_batch.runs.context import Run
 from layton_batch.runs.environment_notes import address_notes
 from layton_batch.runs.open import open_folder

@@ -9,10 +9,9 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from layton_batch.columns import Table
-from layton_batch.commands.machine_check import FINDINGS, MachineFinding, examine, print_findings
+from layton_batch.columns import Column, Table
+from layton_batch.commands.machine_check import MachineFinding, State, examine
 from layton_batch.commands.parameters import (
-    CommandLineForm,
     Offline,
     Runs,
     RunSource,
@@ -22,16 +21,31 @@ from layton_batch.commands.parameters import (
 )
 from layton_batch.errors import ManifestError
 from layton_batch.files.sources import ITEM_ENDINGS, read_rows
-from layton_batch.manifest.item_check import ItemCheck, check_items, guess_task
+from layton_batch.manifest.item_check import ItemCheck, ItemFinding, check_items, guess_task
 from layton_batch.reports.document import Document
-from layton_batch.reports.item_findings import findings_table, print_items
+from layton_batch.reports.table import console, say_line, show
 from layton_batch.runs.folders import given_manifest
-from layton_batch.settings import Settings
+from layton_batch.text import one_line, plural
 
 CheckSource: TypeAlias = "RunSource | None"
 """A manifest, its run, or items."""
 WRONG = ManifestError.exit_code
 """Exit code for something that a run would refuse or misread."""
+LISTED = 200
+"""Faults of items on a terminal; ``--json`` has all."""
+CHECKS: tuple[Column[MachineFinding], ...] = (
+    Column("state", value=lambda finding: str(finding.state), is_text=True,
+           styles={State.NOTE: "yellow", State.BAD: "red"}),
+    Column("check", is_text=True),
+    Column("detail", is_text=True),
+)  # fmt: skip
+FAULTS: tuple[Column[ItemFinding], ...] = (
+    Column("line"),
+    Column("item", is_text=True),
+    Column("level", is_text=True),
+    Column("kind", is_text=True),
+    Column("text", "what", is_text=True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +55,17 @@ class MachineDocument(Document):
     subject: str
     findings: Sequence[MachineFinding]
 
-    @property
-    def is_wrong(self) -> bool:
-        """Return whether a run would refuse it."""
-        return any(finding.is_bad for finding in self.findings)
-
     def end(self) -> int:
-        return WRONG if self.is_wrong else 0
+        return WRONG if any(finding.state is State.BAD for finding in self.findings) else 0
 
     def show(self) -> None:
-        print_findings(self.subject, self.findings)
+        if unwell := [finding for finding in self.findings if finding.state is not State.OK]:
+            show(Table(CHECKS, unwell), gap=1)
+        else:
+            say_line(f"{self.subject}: all is well ({plural(len(self.findings), 'check')})")
 
     def as_json(self) -> object:
-        return Table(FINDINGS, self.findings).records()
+        return Table(CHECKS, self.findings).records()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +75,33 @@ class ItemsDocument(Document):
     source: str
     result: ItemCheck
 
-    @property
-    def is_wrong(self) -> bool:
-        """Return whether a run would refuse or misread it."""
-        return self.result.has_errors
-
     def end(self) -> int:
-        return WRONG if self.is_wrong else 0
+        return WRONG if self.result.has_errors else 0
 
     def show(self) -> None:
-        print_items(self.source, self.result)
+        """Print how many rows of the file fit, in one line; below it the faults, if any, a line each."""
+        checked, faults = self.result, self.result.findings
+        wrong = sum(finding.kind == "row" for finding in faults)
+        splits = ", ".join(f"{split} {count}" for split, count in checked.fits.items())
+        unread = f"; not read: {', '.join(checked.unread)}" if checked.unread else ""
+        outcome = f"{wrong:,} wrong" if wrong else "see below" if faults else "all is well"
+        counts = f"{plural(checked.rows, 'row')} for {checked.task} ({splits or 'no split'})"
+        say_line(one_line(f"{self.source}: {counts}{unread}: {outcome}"))
+        if faults:
+            console().print()
+            show(Table(FAULTS, faults[:LISTED]))
+        if len(faults) > LISTED:
+            say_line(f"… and {len(faults) - LISTED} more; --json has them all")
 
     def as_json(self) -> object:
-        return {"file": self.source, **asdict(self.result), "findings": findings_table(self.result.findings).records()}
+        faults = Table(FAULTS, self.result.findings).records()
+        return {"file": self.source, **asdict(self.result), "findings": faults}
 
 
 def check(
     source: Annotated[
         CheckSource,
-        CommandLineForm(str | None),
+        str | None,
         typer.Argument(
             metavar="[MANIFEST | FILE]",
             help="A manifest or its run; or items: JSONL, JSON, Parquet, CSV or .xlsx, a pattern or hf://…",
@@ -109,7 +129,8 @@ def check(
     if given is None:
         return MachineDocument("this machine", examine(None, settings, place, offline=offline))
     if _is_items(str(source)):
-        return _checked_items(str(source), settings)
+        rows = read_rows(str(source), settings.cwd, settings)
+        return ItemsDocument(str(source), check_items(rows, guess_task(rows)))
     path, run_place = given_manifest(given, place)
     return MachineDocument(str(path), examine(path, settings, run_place or place, offline=offline))
 
@@ -118,8 +139,3 @@ def _is_items(source: str) -> bool:
     """Return whether the text names items: a file that is no manifest, a pattern or an address."""
     is_file = os.path.isfile(source) and not source.endswith(".toml")
     return is_file or "://" in source or source.lower().endswith(ITEM_ENDINGS)
-
-
-def _checked_items(source: str, settings: Settings) -> ItemsDocument:
-    rows = read_rows(source, settings.cwd, settings)
-    return ItemsDocument(source, check_items(rows, guess_task(rows)))

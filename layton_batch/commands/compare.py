@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, ClassVar
 
 import polars as pl
 import typer
 
-from layton_batch.commands.parameters import CommandLineForm, Metric, Runs, Sources, ThisSet, names_of
+from layton_batch.columns import DATA, FOR_PEOPLE, Column, Table
+from layton_batch.commands.parameters import Metric, Runs, Sources, ThisSet, names_of
 from layton_batch.commands.sources import read_board_sources
 from layton_batch.errors import ManifestError
 from layton_batch.grading.board_sources import BoardOptions
 from layton_batch.interchange.score_table import TableColumns
 from layton_batch.reports.document import Document
-from layton_batch.reports.statistics import (
-    comparison_json,
-    comparison_markdown,
-    comparison_table,
-    gate_markdown,
-    print_comparison,
-    print_gate,
+from layton_batch.reports.table import as_markdown, heading, markdown_text, say_line, show
+from layton_batch.scoring.compare import (
+    ComparedModel,
+    Comparison,
+    Gate,
+    GateResult,
+    compare_marks,
+    compare_votes,
+    gate,
 )
-from layton_batch.scoring.compare import Comparison, Gate, GateResult, compare_marks, compare_votes, gate
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
+from layton_batch.scoring.uncalibrated import CONDITION, UNCALIBRATED
+from layton_batch.text import one_line, percent
 
 CODES = {GateResult.NOT_WORSE: 0, GateResult.WORSE: 6, GateResult.UNDECIDED: 7}
 """Exit codes of a comparison with a margin."""
+_TARGETS = {NEW_ITEMS: "on new items", THIS_SET: "on this set"}
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonDocument(Document):
-    """A comparison on new items of the kind and on this set. ``decision``: None without a margin."""
+    """A comparison on new items of the kind and on this set; people are shown one ``target``. ``decision``: None
+    without a margin."""
 
     FORMATS: ClassVar = ("table", "json", "md")
     comparison: Comparison
@@ -53,24 +59,87 @@ class ComparisonDocument(Document):
             "method": compared.method,
         }
         counts = {"level": compared.level, "n_items": compared.n_items}
-        rows = [{**names, **standing, **counts} for standing in comparison_table(compared).records()]
+        rows = [{**names, **standing, **counts} for standing in self._table().records()]
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def end(self) -> int:
         return 0 if self.decision is None else CODES[self.decision.result]
 
     def show(self) -> None:
+        """Print who is better, and how surely; with a margin the decision and what it rests on."""
         if self.decision is not None:
-            print_gate(self.decision)
+            for line in _decision_lines(self.decision):
+                say_line(line)
+            return
+        heading(self._title)
+        table = self._table(self.target)
+        if table.rows:
+            show(table)
+            say_line("difference: first minus second, in points", "dim")
+            say_line("minimum detectable difference (80 % power): of these two", "dim")
         else:
-            print_comparison(self.comparison, self.target)
+            say_line("A rule graded every answer: on this set the scores of the leaderboard are exact.")
+        if self.comparison.method == UNCALIBRATED:
+            say_line(f"{CONDITION} `layton-batch label plan RUN` says which answers to label.", "yellow")
+        if any(standing.separated for standing in table.rows):
+            say_line(f"The two are separated {_TARGETS[self.target]}: the interval leaves 0 out.")
 
     def as_json(self) -> object:
-        return comparison_json(self.comparison) if self.decision is None else asdict(self.decision)
+        if self.decision is not None:
+            return asdict(self.decision)
+        return asdict(self.comparison) | {"standings": self._table().records()}
 
     def text(self, form: str) -> str:
-        below = "" if self.decision is None else gate_markdown(self.decision)
-        return comparison_markdown(self.comparison, self.target) + below
+        """Return the comparison as Markdown, for a pull request; with a margin the decision below it."""
+        compared = f"{markdown_text(self._title)}\n\n{as_markdown(self._table(self.target))}"
+        if self.decision is None:
+            return compared
+        first, *more = map(markdown_text, _decision_lines(self.decision))
+        return "\n".join([compared, f"**{first}**", *more, ""])
+
+    @property
+    def _title(self) -> str:
+        first, second = one_line(self.comparison.first.name), one_line(self.comparison.second.name)
+        return f"{first}  against  {second} · {self.comparison.metric.replace('_', ' ')}"
+
+    def _table(self, target: str | None = None) -> Table[ComparedModel]:
+        """Return what the comparison says of each target, or of one."""
+
+        def interval(standing: ComparedModel) -> str:
+            return f"{standing.lower:+.1f} to {standing.upper:+.1f}"
+
+        return Table(
+            (
+                Column("target", text=lambda standing: _TARGETS[standing.target], is_text=True),
+                Column("difference", format="{:+.1f}"),
+                Column("lower", surfaces=DATA),
+                Column("upper", surfaces=DATA),
+                Column("interval", f"{percent(self.comparison.level)} CI", text=interval, surfaces=FOR_PEOPLE),
+                Column("better", "P(first is better)", "{:.3f}"),
+                Column("minimum_detectable_difference", "minimum detectable\ndifference", "{:.1f}"),
+            ),
+            [standing for standing in self.comparison.standings if target in (None, standing.target)],
+        )
+
+
+def _decision_lines(gate: Gate) -> Iterator[str]:
+    """Yield the decision, what it rests on, and what to do where there is none."""
+    model, baseline = one_line(gate.model.name), one_line(gate.baseline.name)
+    yield f"{gate.result}: {model} against {baseline} · {gate.metric.replace('_', ' ')} · {_TARGETS[gate.target]}"
+    if gate.difference is None or gate.lower is None or gate.upper is None:
+        yield (
+            "No label says how far the jury can be trusted, so it decides nothing: `layton-batch label plan` says "
+            "which answers to label."
+        )
+        return
+    interval = f"{gate.lower:+.1f} to {gate.upper:+.1f}"
+    difference = f"difference {gate.difference:+.1f} points ({percent(gate.level)} CI {interval})"
+    yield f"{difference}, margin {gate.margin:g} points"
+    if gate.result is GateResult.UNDECIDED:
+        yield (
+            f"The interval contains minus the margin. More items (now {gate.n_items}), more labels or a wider margin "
+            "can decide."
+        )
 
 
 def _split(names: list[str]) -> Mapping[str, object]:
@@ -83,7 +152,8 @@ def _split(names: list[str]) -> Mapping[str, object]:
 def compare(
     source: Annotated[
         Sources,
-        CommandLineForm(list[str], split=_split),
+        list[str],
+        _split,
         typer.Argument(metavar="[SOURCE]... A B", help="Sources (default: the only run), then two models."),
     ],
     first: str,

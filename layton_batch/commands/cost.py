@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from layton_batch.clock import SystemClock, utc
-from layton_batch.commands.parameters import CommandLineForm, Runs, SeveralRuns, environment, run_folders
+from layton_batch.commands.parameters import Runs, SeveralRuns, environment, run_folders
 from layton_batch.costs.report import CostQuery
 from layton_batch.reports.cost_document import CostDocument
 from layton_batch.stages.publish import queried_costs
@@ -19,7 +19,7 @@ def cost(
     *,
     by: Annotated[
         str | Sequence[str] | None,
-        CommandLineForm(str | None),
+        str | None,
         typer.Option("--by", help="Any of run, provider, model, stage, day, week, month: --by day,model."),
     ] = None,
     since: Annotated[str | None, typer.Option("--since", help="A date, today, yesterday, or 7d.")] = None,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock
-from layton_batch.commands.consent import AgreementQuestion, agree
+from layton_batch.commands.consent import Conversation, agree
 from layton_batch.commands.notes import note, warn
 from layton_batch.commands.own_sandbox import own_sandbox
 from layton_batch.errors import ManifestError, NotAgreedError
@@ -19,6 +19,7 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.manifest.prompt_files import PromptFiles
+from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.context import Run
 from layton_batch.runs.environment_notes import address_notes
 from layton_batch.runs.folders import home_of, remember, replacement_note, was_begun
@@ -30,31 +31,12 @@ from layton_batch.stages.plan_notes import IMPORT_ANSWERS
 from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.tasks.protocol import cautions
 
-Progress = Callable[[Status], None]
-"""Function called with the run's status after every step."""
 
-
-class Conversation:
-    """Talk of a command that pays with whoever gave it. From Python nobody can be asked.
-
-    ``is_quiet``: notes on the beginning of a run and on its cost are left out.
-    """
-
-    is_quiet: bool = False
-
-    def __init__(self, progress: Progress | None = None) -> None:
-        self._progress = progress
-
-    def ask(self, question: AgreementQuestion) -> None:
-        """Raise NotAgreedError unless a person agrees."""
-        raise NotAgreedError(question.refusal)
-
-    def reporting(self, run: Run) -> AbstractContextManager[Progress | None]:
-        """Return a context with the function that gets the run's status after every step."""
-        return nullcontext(self._progress)
-
-    def end(self, run: Run, status: Status) -> None:
-        """Tell the outcome of a run that is still open."""
+def report_result(run: Run, status: Status, conversation: Conversation) -> RunResult:
+    """Return where an open run stands, and tell its outcome."""
+    result = RunResult.read(run.folder, run.store, status, run.engine.trouble)
+    conversation.end(run, result)
+    return result
 
 
 def drive_with_reports(
@@ -111,9 +93,8 @@ def open_and_drive(
             agree(
                 run,
                 settings,
-                conversation.ask,
+                conversation,
                 yes=yes,
-                quiet=is_quiet,
                 is_gone=is_known and row is not None and not row.was_agreed,
                 enter=partial(enter_answers, files_models=answers) if answers else None,
             )

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from layton_batch.commands.notes import TextDocument
-from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
+from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.errors import DataError
 from layton_batch.files.sources import user_path
 from layton_batch.interchange.writing import ExportArguments, check_form, check_out, write_form
@@ -21,14 +21,9 @@ class FilesDocument(TextDocument):
     """Files that a command wrote. ``path``: the first page, the file, or the folder; ``lines``: what was written."""
 
     path: Path
-    lines: tuple[str, ...]
 
     def __fspath__(self) -> str:
         return str(self.path)
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        return self.lines
 
 
 def _checked_form(to: str | None) -> str | None:
@@ -49,7 +44,7 @@ def export(
     ],
     out: Annotated[
         str | Path,
-        CommandLineForm(Path),
+        Path,
         typer.Option("--out", help="The file to write (ppi, annotations, results, items, votes), or the folder."),
     ],
     *,
@@ -79,4 +74,4 @@ def export(
     (folder,) = run_folders(run, runs, settings)
     with read_run(folder, settings) as opened:
         line = write_form(opened, to, path, ExportArguments(organization, dataset))
-    return FilesDocument(path, (line,))
+    return FilesDocument((line,), path)

@@ -7,17 +7,17 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 import polars as pl
 import typer
 
 from layton_batch.columns import text_table
 from layton_batch.commands.notes import warn
-from layton_batch.commands.parameters import CommandLineForm, Runs, environment, names_of, runs_folder
+from layton_batch.commands.parameters import Runs, environment, names_of, runs_folder
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
 from layton_batch.grading.forms import DEFAULT_SPLIT, check_option, chosen_metric, form_of, graded_by_rule
@@ -29,34 +29,34 @@ from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.item_notes import FIRST_IS_NEVER_RIGHT, first_is_never_right
 from layton_batch.records import JsonValue
 from layton_batch.reports.document import Document
-from layton_batch.reports.leaderboard_tables import Leaderboard, print_board
-from layton_batch.reports.table import console, print_table
-from layton_batch.settings import Settings
+from layton_batch.reports.leaderboard_tables import Leaderboard
+from layton_batch.reports.table import print_table, say_line
 from layton_batch.tasks import grade_help, load_task
 from layton_batch.tasks.offline import Document as Report
 from layton_batch.tasks.offline import GradingOptions, OfflineForm, RowsFile, json_text
 from layton_batch.tasks.protocol import TaskOptions, mark_span
 from layton_batch.text import NONE, first_of, one_line, percent, plural, range_text
 
-if TYPE_CHECKING:
-    import altair as alt
-
-
 PICTURES, STDOUT, JSON = (".svg", ".png"), "-", "json"
 
 
 @dataclass(frozen=True, slots=True)
 class GradeDocument(Document):
-    """Reports of models by a benchmark's rules. ``board``: None for one file. ``alone``: the board of the one file.
-    ``table``: the benchmark's own table as Markdown, if it was asked for."""
+    """Reports of models by a benchmark's rules. ``board``: of several files; None for one file, and for every run.
 
-    arguments: GradeArguments
+    ``alone``: the board of the one file, if its items can be on one. ``table_file``: the file for the benchmark's own
+    table, if that was asked for; ``output``: the file that the benchmark's own program writes beside the predictions.
+    """
+
+    task: str
     form: OfflineForm
     metric: str
     models: Sequence[GradedModel]
     ensembles: Mapping[str, Report]
     board: Ranking | None
-    alone: pl.DataFrame | None = None
+    alone: pl.DataFrame | None
+    table_file: str | None
+    output: Path | None
 
     @property
     def reports(self) -> Mapping[str, Report]:
@@ -74,48 +74,99 @@ class GradeDocument(Document):
 
     @property
     def table(self) -> str | None:
-        return None if self.arguments.table is None else self.form.table(self.reports)
+        """Return the benchmark's own table as Markdown, if that was asked for."""
+        return None if self.table_file is None else self.form.table(self.reports)
 
-    def as_json(self) -> object:
-        return _printable(_document(self))
+    def as_json(self) -> Report:
+        return {name: _printable(value) for name, value in self._content().items()}
+
+    def _content(self) -> Report:
+        """Return the report of one file; for several files the models in the order given, with their rows on the
+        board."""
+        board, options = self.board, self.form.asked
+        rows: list[JsonValue] = [{"name": name, **report} for name, report in self.ensembles.items()]
+        ensembles: Report = {"ensembles": rows} if rows else {}
+        if board is None and not options.every_run:
+            return {**(self.models[0].document or {}), **ensembles}
+        ranking: Report = {}
+        if board is not None:
+            samples: Report = {} if options.samples is None else {"samples": options.samples}
+            ranking = {"metric": self.metric, **samples, "n_items": board.n_items, "notes": list(board.notes)}
+        models: list[JsonValue] = [
+            {
+                "name": model.name,
+                "source": model.where,
+                **({} if board is None else to_json(board, model)),
+                "report": model.document,
+            }
+            for model in self.models
+        ]
+        return {"task": self.task, "protocol": self.form.protocol, **ranking, "models": models, **ensembles}
 
     def show(self) -> None:
-        _print(self)
+        if self.table_file == STDOUT:
+            sys.stdout.write(self.table or "")
+        elif self.form.asked.every_run:
+            _print_reports("every run", self.reports)
+        elif self.output is not None:
+            sys.stdout.write(f"{json_text(self.as_json())}\n")
+        elif self.board is None:
+            lines = [*_totals(self._content()), *self._interval()]
+            print_table(text_table(self.task, ["metric", "value"], lines), first=True)
+        else:
+            if self.board.board.height:
+                self.leaderboard.show()
+            for note in self.board.notes:
+                say_line(note, "yellow")
+            _print_reports("reports", self.reports)
+
+    def _interval(self) -> Iterator[tuple[str, str]]:
+        """Yield the interval that the one file would have on a board with others, as name and text."""
+        ends = () if self.alone is None else self.alone.select("level", "lower", "upper").drop_nulls().iter_rows()
+        for level, lower, upper in ends:
+            name = self.metric.replace("_", " ")
+            yield f"{name}: {percent(level)} CI (new items)", f"{range_text(lower, upper)} %"
+
+    def files(self, chart: Path | None) -> Iterator[tuple[Path, bytes]]:
+        """Yield path and content of each file to write. Raises DataError for a picture without data."""
+        if self.output is not None:
+            yield self.output, json_text(self.as_json()).encode("utf-8", "replace")
+        if self.table_file not in (None, STDOUT):
+            yield Path(self.table_file or ""), (self.table or "").encode("utf-8", "replace")
+        if chart is not None:
+            from layton_batch.drawing import rendered  # loads the renderer
+
+            picture = self.form.chart(self.reports, one_line(self.form.asked.benchmark or ""))
+            yield chart, rendered(picture, chart.suffix)
 
 
 GradeFile: TypeAlias = str | Path | None
 
 
 def grade(
-    task: Annotated[
-        str | None, CommandLineForm(str | None, None), typer.Argument(metavar="TASK", help=grade_help.TASK)
-    ],
+    task: Annotated[str | None, str | None, typer.Argument(metavar="TASK", help=grade_help.TASK)],
     predictions: Annotated[
         str | Path | Sequence[str | Path],
-        CommandLineForm(list[str] | None, None),
+        list[str] | None,
         typer.Option("--predictions", metavar="[NAME=]FILE|FOLDER|RUN", help="Repeat it to rank several models."),
     ],
     *,
     items: Annotated[
         GradeFile,
-        CommandLineForm(Path | None),
+        Path | None,
         typer.Option("--items", help="The gold, or `bundled`; may be left out if rows carry it."),
     ] = None,
     protocol: Annotated[str | None, typer.Option("--protocol", help=grade_help.PROTOCOL)] = None,
     metric: Annotated[str | None, typer.Option("--metric", help=grade_help.METRIC)] = None,
     samples: Annotated[str | None, typer.Option("--samples", metavar="MODE", help=grade_help.SAMPLES)] = None,
-    updated: Annotated[
-        GradeFile, CommandLineForm(Path | None), typer.Option("--updated", help=grade_help.UPDATED)
-    ] = None,
-    table: Annotated[
-        GradeFile, CommandLineForm(str | None), typer.Option("--table", metavar="FILE.md", help=grade_help.TABLE)
-    ] = None,
+    updated: Annotated[GradeFile, Path | None, typer.Option("--updated", help=grade_help.UPDATED)] = None,
+    table: Annotated[GradeFile, str | None, typer.Option("--table", metavar="FILE.md", help=grade_help.TABLE)] = None,
     chart: Annotated[
-        GradeFile, CommandLineForm(Path | None), typer.Option("--chart", metavar="FILE.svg|png", help=grade_help.CHART)
+        GradeFile, Path | None, typer.Option("--chart", metavar="FILE.svg|png", help=grade_help.CHART)
     ] = None,
     ensemble: Annotated[
         str | Sequence[str] | None,
-        CommandLineForm(list[str] | None),
+        list[str] | None,
         typer.Option("--ensemble", metavar="NAME=MODEL,MODEL,…", help=grade_help.ENSEMBLE),
     ] = None,
     benchmark: Annotated[str | None, typer.Option("--benchmark", help=grade_help.BENCHMARK)] = None,
@@ -123,24 +174,52 @@ def grade(
     runs: Runs = None,
     shown_as: str = JSON,
 ) -> GradeDocument:
-    sources, rows = names_of(predictions, "predictions"), shown_as == JSON
-    arguments = GradeArguments(
-        check_task(task, sources), sources, _path(items), protocol, metric, samples, _path(updated),
-        None if table is None else str(table), _path(chart), names_of(ensemble, "ensemble"), every_run,
-        benchmark, runs_folder(runs, environment()), rows,
-    )  # fmt: skip
-    if table == STDOUT and rows:
+    sources, table_file = names_of(predictions, "predictions"), None if table is None else str(table)
+    settings = environment()
+    if task is None or not sources:
+        tasks = ", ".join(graded_by_rule())
+        raise ManifestError(f"grade: give TASK and --predictions FILE; tasks that rules grade: {tasks}")
+    if table_file == STDOUT and shown_as == JSON:
         raise ManifestError("grade: --table - and --json both write on stdout; give --table a file")
-    form = form_for(arguments)
-    arguments = _with_bundled_items(arguments)
-    if not rows:
-        arguments = _with_own_output(arguments, form)
-    with updating(arguments.updated) as updated_rows:
-        result = _graded(arguments, form, updated_rows)
-        files = list(_files(result))
+    groups, options = _groups(names_of(ensemble, "ensemble")), GradingOptions(samples, benchmark, every_run)
+    form = form_of(task, protocol, options)
+    ranked_by = chosen_metric(task, form, metric)
+    given = {
+        "--samples": samples, "--updated": updated, "--every-run": every_run, "--chart": chart, "--table": table,
+        "--ensemble": groups, "--benchmark": benchmark,
+    }  # fmt: skip
+    for option in filter(given.get, given):
+        check_option(form, option)
+    drawn, updated_file = (None if name is None else Path(name) for name in (chart, updated))
+    if drawn is not None and drawn.suffix.lower() not in PICTURES:
+        raise ManifestError(f"grade: --chart {chart}: a picture's name ends in {' or '.join(PICTURES)}")
+    output = None if shown_as == JSON else _own_output(form, sources)
+    table_path = Path(table_file) if table_file and table_file != STDOUT else None
+    _check_files(filter(None, (output, updated_file, drawn, table_path)), filter(None, (*sources, items)))
+    items_file = load_task(task, TaskOptions(DEFAULT_SPLIT)).bundled(DEFAULT_SPLIT) if str(items) == BUNDLED else items
+    with _rows_file(updated_file) as updated_rows:
+        entries = submissions(sources, SearchSettings(task, form, runs_folder(runs, settings), settings))
+        if updated_rows is not None and len(entries) != 1:
+            raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(entries)}")
+        gold = None if items_file is None else items_of(form, form.rows(Path(items_file), settings))
+        with_rows = shown_as == JSON or output is not None
+        models = [grade_submission(entry, gold, ranked_by, updated_rows, with_rows=with_rows) for entry in entries]
+        _warn_of_predictions(models)
+        if gold and first_is_never_right(gold):
+            warn((f"{items}: {FIRST_IS_NEVER_RIGHT}",))
+        span, is_one = mark_span(form.task, ranked_by), len(entries) == 1 and entries[0].is_file
+        has_board = not is_one and not every_run  # dates may have other questions
+        document = GradeDocument(
+            task, form, ranked_by, models,
+            {name: _ensemble(form, name, names, models) for name, names in groups.items()},
+            ranked(models, ranked_by, span) if has_board else None,
+            _alone(models[0], ranked_by, span) if is_one and not every_run else None,
+            table_file, output,
+        )  # fmt: skip
+        files = list(document.files(drawn))
     for path, content in files:
         atomic.write_bytes(path, content)
-    return result
+    return document
 
 
 grade.__doc__ = f"""Grade predictions by a benchmark's rules.
@@ -154,29 +233,73 @@ ManifestError, DataError, FileError.
 """
 
 
-def _path(name: str | Path | None) -> Path | None:
-    return None if name is None else Path(name)
+# ---- arguments -----------------------------------------------------------------------------------------------------
 
 
-def _graded(arguments: GradeArguments, form: OfflineForm, updated: RowsFile | None) -> GradeDocument:
-    settings = Settings.from_process()
-    search = SearchSettings(arguments.task, form, arguments.runs, settings)
-    entries = submissions(arguments.predictions, search)
-    if arguments.updated is not None and len(entries) != 1:
-        raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(entries)}")
-    items = None if arguments.items is None else items_of(form, form.rows(arguments.items, settings))
-    metric, is_one = chosen_metric(arguments.task, form, arguments.metric), len(entries) == 1 and entries[0].is_file
-    has_board = not is_one and not arguments.every_run  # dates may have other questions
-    models = [grade_submission(entry, items, metric, updated, with_rows=arguments.rows) for entry in entries]
-    _say_unanswered(models)
-    if items and first_is_never_right(items):
-        warn((f"{arguments.items}: {FIRST_IS_NEVER_RIGHT}",))
-    span = mark_span(form.task, metric)
-    board = ranked(models, metric, span) if has_board else None
-    alone = None if has_board or arguments.every_run else _alone(models[0], metric, span)
-    groups = _groups(arguments.named_ensembles)
-    ensembles = {name: _ensemble(form, name, names, models) for name, names in groups.items()}
-    return GradeDocument(arguments, form, metric, models, ensembles, board, alone)
+def _groups(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the models of each named ensemble. Raises ManifestError for what is no NAME=MODEL,MODEL."""
+    groups: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, _, listed = text.partition("=")
+        models = tuple(dict.fromkeys(model.strip() for model in listed.split(",") if model.strip()))
+        if not name.strip() or len(models) < 2 or name.strip() in groups:
+            raise ManifestError(f"grade: --ensemble {text!r}: a new NAME=MODEL,MODEL with two models or more")
+        groups[name.strip()] = models
+    return groups
+
+
+def _own_output(form: OfflineForm, sources: Sequence[str]) -> Path | None:
+    """Return the file that the benchmark's own program writes for one file of predictions, if it writes one."""
+    path = Path(sources[0])
+    has_output = form.default_output is not None and len(sources) == 1 and path.is_file()
+    return path.with_name(form.default_output or "") if has_output else None
+
+
+def _check_files(written: Iterable[Path], read: Iterable[str | Path]) -> None:
+    """Raise ManifestError before the work for a file that is written twice, is read too, or cannot be written."""
+    paths, inputs = list(written), {Path(name).absolute() for name in read}
+    for path in paths:
+        if [each.absolute() for each in paths].count(path.absolute()) > 1:
+            raise ManifestError(f"grade: {path} is to be written twice")
+        if path.absolute() in inputs:
+            raise ManifestError(f"grade: {path} is read; write into another file")
+        if path.is_dir():
+            raise ManifestError(f"grade: {path} is a folder; name a file to write")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise ManifestError(f"grade: {path} cannot be written: {folder} is no folder that we may write in")
+
+
+@contextmanager
+def _rows_file(path: Path | None) -> Iterator[RowsFile | None]:
+    """Yield a file for graded rows, written row by row. The file appears when the block ends without an error."""
+    if path is None:
+        yield None
+        return
+    with atomic.writing(path) as handle:
+        text = io.TextIOWrapper(handle, encoding="utf-8", errors="replace", newline="\n")
+        rows = RowsFile(text)
+        try:
+            yield rows
+            rows.close()
+        finally:
+            text.detach()  # flushes; the file itself is closed by who opened it
+
+
+# ---- grading -------------------------------------------------------------------------------------------------------
+
+
+def _warn_of_predictions(graded: Iterable[GradedModel]) -> None:
+    """Say of each model which items have no prediction, and are in none of its figures, or have several."""
+    for model in graded:
+        sentences = list(model.notes)
+        if model.twice is not None:
+            sentences.insert(0, f"item {model.twice!r} has several predictions, and each counts in the figures")
+        if model.unanswered:
+            items = plural(len(model.unanswered), "item has", "items have")
+            ids = first_of(model.unanswered, 5)
+            sentences.insert(0, f"{items} no prediction ({ids}); the figures are of the others")
+        warn(one_line(f"{model.name}: {sentence}") for sentence in sentences)
 
 
 def _ensemble(form: OfflineForm, name: str, names: Sequence[str], models: Sequence[GradedModel]) -> Report:
@@ -192,56 +315,13 @@ def _ensemble(form: OfflineForm, name: str, names: Sequence[str], models: Sequen
         raise ManifestError(f"grade: --ensemble {name}: {error}") from error
 
 
-def _say_unanswered(graded: Iterable[GradedModel]) -> None:
-    """Say of each model which items have no prediction: they are in none of its figures."""
-    for model in graded:
-        sentences = list(model.notes)
-        if model.twice is not None:
-            sentences.insert(0, f"item {model.twice!r} has several predictions, and each counts in the figures")
-        if model.unanswered:
-            items = plural(len(model.unanswered), "item has", "items have")
-            ids = first_of(model.unanswered, 5)
-            sentences.insert(0, f"{items} no prediction ({ids}); the figures are of the others")
-        warn(one_line(f"{model.name}: {sentence}") for sentence in sentences)
-
-
 def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.DataFrame | None:
     """Return the board of this file only; None if its items cannot be on a board."""
-    if model.twice is not None or not model.outcomes:
-        return None
-    marked = any(outcome.mark is not None for outcome in model.outcomes.values())
-    return ranked([model], metric, span).board if marked else None
+    is_marked = model.twice is None and any(outcome.mark is not None for outcome in model.outcomes.values())
+    return ranked([model], metric, span).board if is_marked else None
 
 
-# ---- documents -----------------------------------------------------------------------------------------------------
-
-
-def _document(result: GradeDocument) -> Report:
-    """Return the report of one file; for several files the models in the order given, with their rows on the board."""
-    form, board = result.form, result.board
-    rows: list[JsonValue] = [{"name": name, **document} for name, document in result.ensembles.items()]
-    ensembles: Report = {"ensembles": rows} if rows else {}
-    if board is None and not result.arguments.every_run:
-        return {**(result.models[0].document or {}), **ensembles}
-    samples = form.asked.samples
-    ranks: Report = {}
-    if board is not None:
-        ranks = {
-            "metric": result.metric,
-            **({} if samples is None else {"samples": samples}),
-            "n_items": board.n_items,
-            "notes": list(board.notes),
-        }
-    models: list[JsonValue] = [
-        {
-            "name": model.name,
-            "source": model.where,
-            **({} if board is None else to_json(board, model)),
-            "report": model.document,
-        }
-        for model in result.models
-    ]
-    return {"task": result.arguments.task, "protocol": form.protocol, **ranks, "models": models, **ensembles}
+# ---- texts ---------------------------------------------------------------------------------------------------------
 
 
 def _printable(value: JsonValue) -> JsonValue:
@@ -250,51 +330,16 @@ def _printable(value: JsonValue) -> JsonValue:
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):
         return {str(_printable(name)): _printable(element) for name, element in value.items()}
-    if isinstance(value, list | tuple):
-        return [_printable(element) for element in value]
-    return value
+    return [_printable(element) for element in value] if isinstance(value, list | tuple) else value
 
 
-# ---- files ---------------------------------------------------------------------------------------------------------
-
-
-def _files(result: GradeDocument) -> Iterator[tuple[Path, bytes]]:
-    """Yield path and content of each file to write. Raises DataError for a picture without data."""
-    arguments, form = result.arguments, result.form
-    if arguments.output is not None:
-        yield arguments.output, json_text(_printable(_document(result))).encode("utf-8", "replace")
-    if arguments.table not in (None, STDOUT):
-        yield Path(arguments.table or ""), (result.table or "").encode("utf-8", "replace")
-    if arguments.chart is not None:
-        title = one_line(arguments.benchmark or "")
-        yield arguments.chart, picture(arguments.chart, form.chart(result.reports, title))
-
-
-# ---- for people ----------------------------------------------------------------------------------------------------
-
-
-def _print(result: GradeDocument) -> None:
-    arguments = result.arguments
-    if arguments.table == STDOUT:
-        sys.stdout.write(result.table or "")
-    elif arguments.every_run:
-        _print_reports("every run", result.reports)
-    elif arguments.output is not None:
-        sys.stdout.write(f"{json_text(_printable(_document(result)))}\n")
-    elif result.board is None:
-        lines = [*_lines(_document(result)), *_interval(result)]
-        print_table(text_table(arguments.task, ["metric", "value"], lines), first=True)
-    else:
-        _print_board(result, result.board)
-
-
-def _lines(document: Report) -> Iterator[tuple[str, str]]:
+def _totals(report: Report) -> Iterator[tuple[str, str]]:
     """Yield the totals of a report as name and text; lists of rows are left out."""
-    for name, value in document.items():
+    for name, value in report.items():
         match value:
             case Mapping() if "mean" not in value:
                 group = "" if name in ("metrics", "summary") else f"{name}: "
-                yield from ((f"{group}{part}", text) for part, text in _lines(value))
+                yield from ((f"{group}{part}", text) for part, text in _totals(value))
             case [int() | float() as total, int() as count, *_]:
                 yield name, f"{total} of {count}"
             case list():
@@ -316,165 +361,12 @@ def _shown(value: JsonValue, sign: str = "") -> str:
     return str(value)
 
 
-def _interval(result: GradeDocument) -> Iterator[tuple[str, str]]:
-    """Yield the interval that the file would have on a board with others, as name and text."""
-    ends = () if result.alone is None else result.alone.select("level", "lower", "upper").drop_nulls().iter_rows()
-    for level, lower, upper in ends:
-        name = result.metric.replace("_", " ")
-        yield f"{name}: {percent(level)} CI (new items)", f"{range_text(lower, upper)} %"
-
-
-def _print_board(result: GradeDocument, board: Ranking) -> None:
-    """Print the board as for runs, with the kinds of failure, then the models' reports."""
-    if board.board.height:
-        print_board(board.board)
-    for note in board.notes:
-        console().print(one_line(note), style="yellow", markup=False)
-    _print_reports("reports", result.reports)
-
-
-def _print_reports(title: str, documents: Mapping[str, Report]) -> None:
+def _print_reports(title: str, reports: Mapping[str, Report]) -> None:
     """Print the figures of reports in columns: a report's summary, else its metrics."""
-    reports = {name: document.get("summary") or document.get("metrics") for name, document in documents.items()}
-    figures = {name: report for name, report in reports.items() if isinstance(report, Mapping)}
+    summaries = {name: report.get("summary") or report.get("metrics") for name, report in reports.items()}
+    figures = {name: summary for name, summary in summaries.items() if isinstance(summary, Mapping)}
     columns = list(dict.fromkeys(chain.from_iterable(figures.values())))
     if columns:
         heads = ["model", *(column.replace(" ", "\n") for column in columns)]
-        lines = [[name, *(_shown(report.get(column)) for column in columns)] for name, report in figures.items()]
+        lines = [[name, *(_shown(summary.get(column)) for column in columns)] for name, summary in figures.items()]
         print_table(text_table(title, heads, lines))
-
-
-@dataclass(frozen=True, slots=True)
-class GradeArguments:
-    """Arguments of `grade`. ``rows``: reports have a row a prediction."""
-
-    task: str
-    predictions: tuple[str, ...]
-    items: Path | None
-    protocol: str | None
-    metric: str | None
-    samples: str | None
-    updated: Path | None
-    table: str | None
-    chart: Path | None
-    named_ensembles: tuple[str, ...]
-    every_run: bool
-    benchmark: str | None
-    runs: Path
-    rows: bool
-    output: Path | None = None
-    """The file that the form's own program writes beside the predictions."""
-
-
-def _with_bundled_items(arguments: GradeArguments) -> GradeArguments:
-    """Return the arguments with the file of the package's items where ``items`` is ``bundled``."""
-    if str(arguments.items) != BUNDLED:
-        return arguments
-    return replace(arguments, items=load_task(arguments.task, TaskOptions(DEFAULT_SPLIT)).bundled(DEFAULT_SPLIT))
-
-
-def _with_own_output(arguments: GradeArguments, form: OfflineForm) -> GradeArguments:
-    """Return the arguments with the file that the form's own program writes. Raises ManifestError as ``form_for``."""
-    name, path = form.default_output, Path(arguments.predictions[0])
-    if name is None or len(arguments.predictions) > 1 or not path.is_file():
-        return arguments
-    with_output = replace(arguments, output=path.with_name(name), rows=True)
-    for written in _written(with_output):
-        _check_writable(written)
-    return with_output
-
-
-def check_task(task: str | None, predictions: Sequence[str]) -> str:
-    """Return the task. Raises ManifestError where it or the predictions are missing."""
-    if task is None or not predictions:
-        tasks = ", ".join(graded_by_rule())
-        raise ManifestError(f"grade: give TASK and --predictions FILE; tasks that rules grade: {tasks}")
-    return task
-
-
-def form_for(arguments: GradeArguments) -> OfflineForm:
-    """Return the benchmark's form. Raises ManifestError for conflicting options, before any file is read."""
-    options = GradingOptions(
-        samples=arguments.samples,
-        benchmark=arguments.benchmark,
-        every_run=arguments.every_run,
-    )
-    _groups(arguments.named_ensembles)
-    form = form_of(arguments.task, arguments.protocol, options)
-    chosen_metric(arguments.task, form, arguments.metric)
-    for option, given in (
-        ("--samples", arguments.samples),
-        ("--updated", arguments.updated),
-        ("--every-run", arguments.every_run),
-        ("--chart", arguments.chart),
-        ("--table", arguments.table),
-        ("--ensemble", arguments.named_ensembles),
-        ("--benchmark", arguments.benchmark),
-    ):
-        if given:
-            check_option(form, option)
-    if arguments.chart is not None and arguments.chart.suffix.lower() not in PICTURES:
-        raise ManifestError(f"grade: --chart {arguments.chart}: a picture's name ends in {' or '.join(PICTURES)}")
-    for written in _written(arguments):
-        _check_writable(written)
-    return form
-
-
-def _groups(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return the models of each named ensemble. Raises ManifestError for what is no NAME=MODEL,MODEL."""
-    groups: dict[str, tuple[str, ...]] = {}
-    for text in texts:
-        name, _, listed = text.partition("=")
-        models = tuple(dict.fromkeys(model.strip() for model in listed.split(",") if model.strip()))
-        if not name.strip() or len(models) < 2 or name.strip() in groups:
-            raise ManifestError(f"grade: --ensemble {text!r}: a new NAME=MODEL,MODEL with two models or more")
-        groups[name.strip()] = models
-    return groups
-
-
-def _check_writable(path: Path) -> None:
-    """Check before the work that a file can be written. Raises ManifestError."""
-    if path.is_dir():
-        raise ManifestError(f"grade: {path} is a folder; name a file to write")
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ManifestError(f"grade: {path} cannot be written: {folder} is no folder that we may write in")
-
-
-def _written(arguments: GradeArguments) -> Iterator[Path]:
-    """Yield the files to write. Raises ManifestError for a file that is named twice, or that is also read."""
-    table = Path(arguments.table) if arguments.table and arguments.table != STDOUT else None
-    named_paths = (arguments.output, arguments.updated, arguments.chart, table)
-    paths = [path for path in named_paths if path is not None]
-    read = {Path(text).absolute() for text in arguments.predictions} | (
-        {arguments.items.absolute()} if arguments.items else set()
-    )
-    for path in paths:
-        if [other.absolute() for other in paths].count(path.absolute()) > 1:
-            raise ManifestError(f"grade: {path} is to be written twice")
-        if path.absolute() in read:
-            raise ManifestError(f"grade: {path} is read; write into another file")
-        yield path
-
-
-def picture(path: Path, chart: alt.LayerChart) -> bytes:
-    """Return the chart in the format that the name's ending says."""
-    from layton_batch.drawing import rendered  # loads the renderer
-
-    return rendered(chart, path.suffix)
-
-
-@contextmanager
-def updating(path: Path | None) -> Iterator[RowsFile | None]:
-    """Yield a file for graded rows, written row by row. The file appears when the block ends without an error."""
-    if path is None:
-        yield None
-        return
-    with atomic.writing(path) as handle:
-        text = io.TextIOWrapper(handle, encoding="utf-8", errors="replace", newline="\n")
-        rows = RowsFile(text)
-        try:
-            yield rows
-            rows.close()
-        finally:
-            text.detach()  # flushes; the file itself is closed by who opened it

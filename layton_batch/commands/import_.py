@@ -12,7 +12,6 @@ import typer
 
 from layton_batch.commands.notes import TextDocument, warn
 from layton_batch.commands.parameters import (
-    CommandLineForm,
     Family,
     OneRun,
     Runs,
@@ -48,10 +47,6 @@ class ImportDocument(TextDocument):
         """Return a row a model."""
         return pl.DataFrame([asdict(result) for result in self.results], infer_schema_length=None)
 
-    @property
-    def sentences(self) -> list[str]:
-        return [one_line(_summary(result)) for result in self.results]
-
     def as_json(self) -> object:
         return [asdict(result) for result in self.results]
 
@@ -62,17 +57,17 @@ def import_(
     model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Whose predictions or verdicts.")] = None,
     predictions: Annotated[
         Predictions,
-        CommandLineForm(Path | None),
+        Path | None,
         typer.Option("--predictions", metavar="FILE", help="JSON, JSONL, Parquet or CSV, a row an item."),
     ] = None,
     verdicts: Annotated[
         str | Path | Sequence[str | Path] | None,
-        CommandLineForm(list[Path] | None),
+        list[Path] | None,
         typer.Option("--verdicts", metavar="FILE", help="A judge's file; repeat it."),
     ] = None,
     eee: Annotated[
         str | Path | Sequence[str | Path] | None,
-        CommandLineForm(list[Path] | None),
+        list[Path] | None,
         typer.Option("--eee", metavar="FILE", help="Every Eval Ever lines; repeat it."),
     ] = None,
     family: Family = None,
@@ -109,7 +104,7 @@ def import_(
             f"another order, use `layton-batch grade {opened.task.name} --predictions {predictions} --items FILE`"
         )
         warn((order,))
-    return ImportDocument(entered)
+    return ImportDocument(tuple(one_line(_summary(result)) for result in entered), entered)
 
 
 def _summary(entry: ImportResult) -> str:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
+import orjson
 import polars as pl
 import typer
 
 from layton_batch.clock import Clock, SystemClock
-from layton_batch.commands.driving import Conversation, Progress, loaded_manifest, open_and_drive
-from layton_batch.commands.judge_input import (
-    AnswerSource,
-    JudgeArguments,
-    jury_manifest,
-    read_answer_table,
-    read_judged,
-)
+from layton_batch.commands.consent import Conversation, Progress
+from layton_batch.commands.driving import loaded_manifest, open_and_drive, report_result
+from layton_batch.commands.manifest_content import ManifestContent, Table
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import (
     Family,
@@ -30,24 +29,46 @@ from layton_batch.commands.parameters import (
     dollars_text,
     runs_folder,
 )
-from layton_batch.commands.run_result import RunResult
-from layton_batch.errors import OverBudgetError, UnfinishedRunError
-from layton_batch.files import tables
+from layton_batch.errors import DataError, ManifestError, OverBudgetError, UnfinishedRunError
+from layton_batch.files import atomic, tables
 from layton_batch.files.addresses import is_address
-from layton_batch.files.sources import read_rows, user_path
+from layton_batch.files.run_folder import slug
+from layton_batch.files.sources import RowLocation, Rows, read_rows, user_path
+from layton_batch.frames import Frame, read_frame
+from layton_batch.grading.forms import DEFAULT_SPLIT
 from layton_batch.interchange.entering import check_answers
-from layton_batch.interchange.prediction_files import check_replies, has_json_replies, models
+from layton_batch.interchange.prediction_files import (
+    TEXT,
+    AnswerFile,
+    ImportedModel,
+    blank_rows,
+    check_replies,
+    has_json_replies,
+    item_rows,
+    models,
+    read_answers,
+    with_ids,
+)
 from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
+from layton_batch.manifest.checks import manifest_of_tables
+from layton_batch.manifest.form import DEFAULT_SEATS
 from layton_batch.manifest.item_check import guess_split, guess_task
-from layton_batch.manifest.manifest import with_budget
-from layton_batch.records import JsonValue
-from layton_batch.reports.status_tables import next_steps
-from layton_batch.runs.context import Run
+from layton_batch.manifest.manifest import Manifest, with_budget
+from layton_batch.records import Item, JsonValue
+from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.environment_notes import address_notes
 from layton_batch.runs.folders import sandbox_runs
-from layton_batch.runs.status import RunState, Status
+from layton_batch.runs.status import RunState
+from layton_batch.settings import Settings
 from layton_batch.states import Role
+from layton_batch.tasks import OWN, load_task, setting_names
+from layton_batch.tasks.protocol import Task, TaskOptions
 from layton_batch.text import plural
+
+JUDGED = "judge"
+"""The setting by which a task that a rule grades is given to a jury."""
+AnswerSource: TypeAlias = "Frame | str | Path"
+"""A table of answers, or a file of them."""
 
 
 def judge_file(
@@ -82,19 +103,104 @@ def judge_file(
     answer. The run is called after the file; its manifest, which has no models, is written beside it. `run` continues
     it. Exit codes are those of `run`.
     """
-    settings, clock, conversation = calling_environment(), SystemClock(), conversation or Conversation()
+    settings, conversation = calling_environment(), conversation or Conversation()
     place, amount = runs_folder(runs, settings), dollars_text(max_usd)
-    judged = read_judged(JudgeArguments(file, items, panel, model, family, protocol, amount), settings)
-    check_answers(judged.manifest, sandbox_runs(place) if sandbox else place, settings, judged.answers)
+    if panel is not None and not os.path.isfile(user_path(panel)):
+        raise ManifestError(f"judge: --panel {panel}: no such file")
+    given = read_answers(file, settings)
+    given = with_ids(given) if items is None else given
+    own_items, carried = file.with_name(f"{file.stem}-items.jsonl"), item_rows(given) if items is None else []
+    source = str(own_items) if items is None else items
+    locations = [RowLocation(source, number) for number in range(1, 1 + len(carried))]
+    rows = Rows(carried, locations) if items is None else None
+    task, split, asked_items, options = _read_items(source, rows, protocol, settings)
+    if items is not None and not is_address(items) and (settings.cwd / items).resolve() == file.resolve():
+        raise ManifestError(f"judge: {file} is also what --items names, so that the key would be judged")
+    answers = _read_models(given, task, asked_items, str(file), model, family)
+    path = file.with_name(f"{file.stem}-judged.toml")
+    content = ManifestContent(
+        path,
+        f"Written by `layton-batch judge {file}`: no [[models]], the answers are those of that file.",
+        {
+            "name": slug(path.stem),
+            "task": task.name,
+            "items": {"source": _from_folder(source, path), "split": split},
+            "task_options": options,
+            "budget": {} if amount is None else {"max_usd": amount},
+            "jury": {} if panel is None else {"panel": _from_folder(str(panel), path), "seats": _seats(panel)},
+        },
+    )
+    check_answers(content.checked(), sandbox_runs(place) if sandbox else place, settings, answers)
+    if carried:
+        atomic.write_bytes(own_items, b"".join(orjson.dumps(row) + b"\n" for row in carried))
     with (
-        loaded_manifest(judged.write(), place, settings, sandbox=sandbox) as (manifest, place, settings),
+        loaded_manifest(content.write(), place, settings, sandbox=sandbox) as (manifest, place, settings),
         open_and_drive(
-            with_budget(manifest, amount), place, settings, clock, conversation, yes=yes, offline=sandbox,
-            answers=judged.answers,
+            with_budget(manifest, amount), place, settings, SystemClock(), conversation, yes=yes, offline=sandbox,
+            answers=answers,
         ) as (opened, status),
     ):  # fmt: skip
-        conversation.end(opened, status)
-        return RunResult.read(opened.folder, opened.store, status, opened.engine.trouble)
+        return report_result(opened, status, conversation)
+
+
+def _read_items(
+    source: str, carried: Rows | None, protocol: str | None, settings: Settings
+) -> tuple[Task, str, Sequence[Item], Table]:
+    """Return the task of the items that answers are about, their split, the items, and the ``[task_options]`` by which
+    a jury sits. ``carried``: the items that the rows of answers carry themselves."""
+    name, split = OWN, DEFAULT_SPLIT
+    if carried is not None:
+        rows = carried
+    elif source == BUNDLED:
+        rows = read_rows(str(load_task(name, TaskOptions(split)).bundled(split)), settings.cwd, settings)
+    else:
+        rows = read_rows(source, settings.cwd, settings)
+        name = guess_task(rows)
+        split = guess_split(rows, name)
+    keys = setting_names(name)
+    options: dict[str, JsonValue] = {JUDGED: True} if JUDGED in keys else {}
+    if protocol is not None:
+        if "protocol" not in keys:
+            raise ManifestError(f"judge: --protocol {protocol}: task {name!r} has no protocols")
+        options["protocol"] = protocol
+    task = load_task(name, TaskOptions(split, folder=settings.cwd), options)
+    if not task.uses_jury:
+        raise ManifestError(f"judge: {name} is graded by a rule, no jury sits: `layton-batch grade {name}` grades it")
+    return task, split, task.items(rows), options
+
+
+def _seats(panel: Path) -> int:
+    """Return the seats of a jury of a panel file's judges; the check of the manifest names what is wrong with it."""
+    with suppress(OSError, ValueError):
+        judges = tomllib.loads(user_path(panel).read_text(encoding="utf-8")).get("judges")
+        if isinstance(judges, list):
+            return min(DEFAULT_SEATS, sum(not judge.get("substitute") for judge in judges))
+    return DEFAULT_SEATS
+
+
+def _from_folder(source: str, manifest: Path) -> str:
+    """Return a source as the manifest names it, from its own folder."""
+    if source == BUNDLED or is_address(source):
+        return source
+    return os.path.relpath(user_path(source).absolute(), manifest.absolute().parent)
+
+
+def _read_models(
+    given: AnswerFile,
+    task: Task,
+    items: Sequence[Item],
+    source: str,
+    model: str | None = None,
+    family: str | None = None,
+) -> list[ImportedModel]:
+    """Return the models with their answers. Say which replies judges cannot read."""
+    ids = frozenset(item.id for item in items)
+    answered = models(given, ids, model, family, json_replies=has_json_replies(task, items))
+    warn(filter(None, (check_replies(task, items, answered, source), blank_rows(given, answered, ids))))
+    return answered
+
+
+# ---- a table -------------------------------------------------------------------------------------------------------
 
 
 def judge(
@@ -126,7 +232,7 @@ def judge(
     judge did not give are missing, with a warning.
     """
     settings, clock = calling_environment(), clock or SystemClock()
-    given = read_answer_table(frame, settings)
+    given = _read_table(frame, settings)
     path = str(items)
     if path != BUNDLED and not is_address(path):
         path = str(settings.cwd / user_path(path))
@@ -134,31 +240,79 @@ def judge(
         rows = read_rows(path, settings.cwd, settings)
         task = task or guess_task(rows)
         split = split or guess_split(rows, task)
-    manifest = jury_manifest(name, task, split, path, panel, seats, settings.cwd)
-    manifest = with_budget(manifest, dollars_text(max_usd))
+    manifest = with_budget(_jury_manifest(name, task, split, path, panel, seats, settings.cwd), dollars_text(max_usd))
     folder, judged = runs_folder(runs, settings), manifest_task(manifest)
-    asked_items = load_items(manifest, judged, settings, clock)
-    item_ids, is_json = frozenset(item.id for item in asked_items), has_json_replies(judged, asked_items)
-    answered = models(given, item_ids, json_replies=is_json)
-    if unread := check_replies(judged, asked_items, answered, str(given.path)):
-        warn((unread,))
-    check_answers(manifest, folder, settings, answered)
+    answers = _read_models(given, judged, load_items(manifest, judged, settings, clock), str(given.path))
+    check_answers(manifest, folder, settings, answers)
     warn(address_notes(manifest, settings))
     with open_and_drive(
-        manifest, folder, settings, clock, Conversation(progress), poll_seconds=poll_seconds, yes=yes, answers=answered
+        manifest, folder, settings, clock, Conversation(progress), poll_seconds=poll_seconds, yes=yes, answers=answers
     ) as (opened, status):
-        _check_all_judged(opened, status)
-        wanted = [model.spec.name for model in answered]
+        _check_all_judged(RunResult.read(opened.folder, opened.store, status, opened.engine.trouble))
+        wanted = [model.spec.name for model in answers]
         return tables.read(opened.folder.tables, "verdicts").filter(pl.col("model").is_in(wanted))
 
 
-def _check_all_judged(opened: Run, status: Status) -> None:
+def _read_table(given: AnswerSource, settings: Settings) -> AnswerFile:
+    """Read the answers of a table, as those of a file are read. Raises DataError for rows without an answer."""
+    if isinstance(given, str | Path):
+        return read_answers(user_path(given), settings)
+    frame = read_frame(given, "frame")
+    if "model" not in frame.columns:
+        raise DataError(
+            "the frame has no column 'model', which names whose answer a row holds; its columns are "
+            f"{', '.join(frame.columns)}"
+        )
+    rows = [(f"row {number} of the frame", row) for number, row in enumerate(frame.iter_rows(named=True), 1)]
+    for place, row in rows:
+        column = next((name for name in (*TEXT, "answer") if name in row), None)
+        if column is not None and row[column] is None and row.get("kind") is None:
+            raise DataError(
+                f"{place}: {column!r} is null, so judges have nothing to read: give the answer. "
+                "Without the row the item counts as missing for this model, also in later calls"
+            )
+    return AnswerFile(Path("the frame"), rows)
+
+
+_ARGUMENTS: Mapping[tuple[str | int, ...], str] = {
+    ("jury", "judges"): "panel",
+    ("jury", "panel"): "panel",
+    ("jury", "seats"): "seats",
+    ("jury",): "task",
+    ("items", "source"): "items",
+    ("items", "split"): "split",
+}
+"""The arguments of ``judge`` by the keys of a manifest; the others are called as their keys."""
+_PANEL_FORM = 'give a panel file, or a list of dicts with "name", "provider" and "model"'
+
+
+def _jury_manifest(name: str, task: str, split: str, items: str, panel: object, seats: int, folder: Path) -> Manifest:
+    """Make the manifest of a run with judges only. Raises ManifestError for what is no panel file and no list of
+    dicts."""
+    jury: dict[str, object] = {"seats": seats}
+    if isinstance(panel, str | Path):
+        path = folder / user_path(panel)
+        if not path.is_file():
+            raise ManifestError(f"judge: panel: no panel file {path}: {_PANEL_FORM}")
+        jury["panel"] = str(user_path(panel))
+    elif not isinstance(panel, list | tuple):
+        raise ManifestError(f"judge: panel: a {type(panel).__name__} is no panel: {_PANEL_FORM}")
+    else:
+        for number, member in enumerate(panel):
+            if not isinstance(member, Mapping):
+                raise ManifestError(f"judge: panel[{number}]: a {type(member).__name__} is no judge: {_PANEL_FORM}")
+        jury["judges"] = [dict(member) for member in panel]
+    content = {"name": name, "task": task, "items": {"source": items, "split": split}, "jury": jury}
+    return manifest_of_tables(content, folder, "judge", _ARGUMENTS)
+
+
+def _check_all_judged(result: RunResult) -> None:
     """Raise OverBudgetError or UnfinishedRunError unless the run is done; warn of requests without an answer."""
+    status = result.status
     if status.state is RunState.OVER_BUDGET:
-        steps = next_steps(status, reserves_expected=opened.manifest.budget.bound is not None)
-        raise OverBudgetError(f"judge: {status.reason}. {' '.join(steps)}")
+        raise OverBudgetError(f"judge: {status.reason}. {' '.join(result.next_steps)}")
     if status.state is not RunState.DONE:
-        details = [*([status.reason] if status.reason else next_steps(status)), *opened.engine.trouble.values()]
+        details = [*([status.reason] if status.reason else result.next_steps), *result.trouble.values()]
         raise UnfinishedRunError(f"judge: not all verdicts of run {status.run} are here: {' '.join(details)}")
     if unanswered := sum(job.unanswered for job in status.jobs if job.role != str(Role.PREDICT)):
         requests = plural(unanswered, "request")

@@ -9,17 +9,24 @@ from typing import Annotated
 import polars as pl
 import typer
 
+from layton_batch.columns import Table
 from layton_batch.commands.parameters import JurySources, Runs, names_of
 from layton_batch.commands.sources import read_judged_sources
 from layton_batch.grading.board_sources import BoardOptions
 from layton_batch.interchange.score_table import TableColumns
 from layton_batch.reports.document import Document
-from layton_batch.reports.statistics import print_diagnosis, print_sections
-from layton_batch.reports.table import frame_of
+from layton_batch.reports.table import frame_of, heading, say_line, show
 from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotator_agreement
 from layton_batch.scoring.judge_quality import Diagnosis, JudgeReport, diagnose
-from layton_batch.scoring.judges_told import annotators_told, verdicts_told
+from layton_batch.scoring.judges_told import (
+    Section,
+    annotators_told,
+    diagnosis_told,
+    mistakes_told,
+    verdicts_told,
+)
 from layton_batch.scoring.verdict_counts import VerdictCounts
+from layton_batch.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +48,30 @@ class JudgesDocument(Document):
         return frame_of(JudgeReport, rows, judge=pl.String())
 
     def show(self) -> None:
-        print_sections(verdicts_told(self.verdicts))
-        print_diagnosis(self.diagnosis, errors=self.lists_errors)
-        print_sections(annotators_told(self.annotators))
+        """Print verdicts, judges, jury, votes and models, what the jury gets wrong, and the people."""
+        sections = [*verdicts_told(self.verdicts), *diagnosis_told(self.diagnosis)]
+        for section in [*sections, mistakes_told(self.diagnosis)] if self.lists_errors else sections:
+            _print_section(section)
+        if self.diagnosis.mistakes and not self.lists_errors:
+            answers = plural(len(self.diagnosis.mistakes), "answer")
+            say_line(f"{answers} where the majority contradicts the human label: --errors lists them", "dim")
+        for section in annotators_told(self.annotators):
+            _print_section(section)
 
     def as_json(self) -> object:
         verdicts = [judge.document() for judge in self.verdicts]
         annotators = None if self.annotators is None else asdict(self.annotators)
         return {**asdict(self.diagnosis), "annotators": annotators, "verdicts": verdicts}
+
+
+def _print_section(section: Section) -> None:
+    heading(section.title)
+    for part in section.parts:
+        if isinstance(part, Table):
+            if part.rows:
+                show(part)
+        else:
+            say_line(f"{part.about}: {part.text}" if part.about else part.text, "dim" if part.is_help else "")
 
 
 def judges(

@@ -12,7 +12,7 @@ import polars as pl
 import typer
 
 from layton_batch.commands.notes import TextDocument
-from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
+from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.commands.sources import named_sources
 from layton_batch.frames import as_files
 from layton_batch.interchange.label_sheets import import_labels
@@ -29,19 +29,14 @@ Labels: TypeAlias = "str | Path | Frame | Sequence[str | Path]"
 
 @dataclass(frozen=True, slots=True)
 class LabelImportDocument(TextDocument):
-    """Counts of the labels that were taken in. ``blank``: a sentence on rows without a label."""
+    """Counts of the labels that were taken in."""
 
     result: LabelImport
-    blank: str | None
 
     @property
     def frame(self) -> pl.DataFrame:
         """Return one row that counts them."""
         return pl.DataFrame([asdict(self.result)])
-
-    @property
-    def sentences(self) -> Sequence[str]:
-        return [*self.result.lines(), *filter(None, (self.blank,))]
 
 
 def _split(names: list[str]) -> Mapping[str, object]:
@@ -52,7 +47,8 @@ def _split(names: list[str]) -> Mapping[str, object]:
 def label_import(
     run: Annotated[
         OneRun,
-        CommandLineForm(list[str], split=_split),
+        list[str],
+        _split,
         typer.Argument(metavar="[RUN] FILE...", help="The run (default: the only one), then the files."),
     ],
     labels: Labels,
@@ -76,4 +72,5 @@ def label_import(
     with as_files(named_sources(labels, "labels")) as files:
         (folder,) = run_folders(run, runs, settings)
         with read_run(folder, settings) as opened:
-            return LabelImportDocument(*import_labels(opened, [Path(file) for file in files], settings))
+            result, blank = import_labels(opened, [Path(file) for file in files], settings)
+            return LabelImportDocument((*result.lines(), *filter(None, (blank,))), result)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +13,9 @@ import orjson
 import polars as pl
 import typer
 
+from layton_batch.columns import DATA, Column, Table
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import (
-    CommandLineForm,
     JurySources,
     Runs,
     ThisSet,
@@ -28,14 +29,34 @@ from layton_batch.files import atomic
 from layton_batch.files.sources import portions, user_path
 from layton_batch.grading.board_sources import BoardOptions, run_sources
 from layton_batch.reports.document import Document
-from layton_batch.reports.label_sheet import LabelTableRows, count_filled_rows, is_row_to_label, sheet_csv
-from layton_batch.reports.statistics import label_plan_json, print_label_plan
-from layton_batch.reports.table import frame_of
+from layton_batch.reports.label_sheet import (
+    Key,
+    SheetTexts,
+    count_filled_rows,
+    is_row_to_label,
+    sheet_csv,
+    sheet_row,
+    sheet_texts,
+)
+from layton_batch.reports.table import frame_of, heading, say_line, show
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
 from layton_batch.scoring.compare import find_entrant
-from layton_batch.scoring.label_plan import LabellingPlan, LabelRequest, LabelTarget, plan_next
-from layton_batch.text import plural
+from layton_batch.scoring.label_plan import LabellingPlan, LabelRequest, LabelTarget, ModelPlan, plan_next
+from layton_batch.text import percent, plural
+
+_SHOWN_ROWS = 10
+MODELS: tuple[Column[ModelPlan], ...] = (
+    Column("model", is_text=True),
+    Column("provider", surfaces=DATA),
+    Column("n_hints", "hints"),
+    Column("labels", "to label"),
+    Column("unlabelled"),
+    Column("half_width_now", "now", "{:.2f}"),
+    Column("half_width_then", "expected", "{:.2f}"),
+    Column("half_width_least", "with all", "{:.2f}"),
+)
+"""Labels to add to each model, and half widths in points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +71,33 @@ class LabelPlanDocument(Document):
         return frame_of(LabelRequest, [asdict(row) for row in self.plan.rows])
 
     def show(self) -> None:
-        print_label_plan(self.plan)
+        """Print labels by model with half widths before and after, and the first answers to label."""
+        plan, labels = self.plan, plural(len(self.plan.rows), "label")
+        heading(f"{labels} to add · half widths for {plan.target} at {percent(plan.level)}, in points")
+        show(Table(MODELS, plan.models))
+        if limited := _out_of_reach(plan):
+            say_line(limited)
+        for row in plan.rows[:_SHOWN_ROWS]:
+            say_line(f"{row.item_id}  {row.model}")
+        if len(plan.rows) > _SHOWN_ROWS:
+            more = len(plan.rows) - _SHOWN_ROWS
+            say_line(f"and {more} more: --out FILE writes them all, one JSON object a line", "dim")
 
     def as_json(self) -> object:
-        return label_plan_json(self.plan)
+        return asdict(self.plan) | {"models": Table(MODELS, self.plan.models).records()}
+
+
+def _out_of_reach(plan: LabellingPlan) -> str:
+    """Say where the items, and not the labels, keep intervals from the half width that was asked for."""
+    least = [model.half_width_least for model in plan.models if model.half_width_least > (plan.half_width or math.inf)]
+    if not least:
+        return ""
+    models = "the interval" if len(least) == 1 else f"the intervals of {len(least)} models"
+    return (
+        f"More labels cannot make {models} shorter than ±{min(least):.1f}"
+        f"{'' if len(least) == 1 else f' to ±{max(least):.1f}'}; more items can. "
+        "For these items alone: --this-set."
+    )
 
 
 def label_plan(
@@ -64,7 +108,7 @@ def label_plan(
     this_set: ThisSet = False,
     out: Annotated[
         str | Path | None,
-        CommandLineForm(Path | None),
+        Path | None,
         typer.Option("--out", metavar="FILE", help="Write the answers to label into this .csv or .jsonl file."),
     ] = None,
     models: str | Sequence[str] = (),
@@ -120,15 +164,16 @@ def _check_replaceable(path: Path) -> None:
 
 def _write_sheet(path: Path, answers: Sequence[LabelRequest], source: object, runs: str | Path | None) -> None:
     """Write the answers to label, with the texts of the runs among the sources."""
-    settings, sheet = environment(), LabelTableRows()
+    settings, texts = environment(), dict[Key, SheetTexts]()
     place = runs_folder(runs, settings)
     names = [name for name in named_sources(source).values() if isinstance(name, str)]
     for name in run_sources(names, place) if names or source is None else ():
         with read_run(find_run(name, place), settings) as run:
-            sheet.add(run)
-    rows = [sheet.row(answer) for answer in answers]
+            texts |= sheet_texts(run)
+    shown = [texts.get(astuple(answer)) for answer in answers]
+    rows = [sheet_row(answer, text) for answer, text in zip(answers, shown, strict=True)]
     is_csv = path.suffix.lower() == ".csv"
     atomic.write_bytes(path, sheet_csv(rows) if is_csv else b"".join(orjson.dumps(row) + b"\n" for row in rows))
     warn((f"{len(rows)} predictions to label: {path}",))
-    if pictures := sum(sheet.has_picture(answer) for answer in answers):
+    if pictures := sum(bool(text[1].images) for text in shown if text):
         warn((f"{pictures} of them are about a picture, which a table does not show: `label` does",))

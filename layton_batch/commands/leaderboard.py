@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.commands.parameters import Columns, CommandLineForm, Runs, Sources, ThisSet, names_of
+from layton_batch.commands.parameters import Columns, Runs, Sources, ThisSet, names_of
 from layton_batch.commands.sources import read_board_sources
 from layton_batch.grading.board_sources import BoardOptions, board_of
 from layton_batch.interchange.score_table import TableColumns
@@ -34,7 +34,7 @@ def leaderboard(
     ] = None,
     labels: Annotated[
         str | Path | Sequence[str | Path] | None,
-        CommandLineForm(list[str] | None),
+        list[str] | None,
         typer.Option("--labels", metavar="FILE", help="Only people's labels are taken from this file."),
     ] = None,
     column: Columns = None,

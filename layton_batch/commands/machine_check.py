@@ -13,7 +13,6 @@ from enum import StrEnum
 from pathlib import Path
 
 from layton_batch.clock import SystemClock
-from layton_batch.columns import Column, Table
 from layton_batch.commands.notes import warn
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.addresses import shown
@@ -23,12 +22,10 @@ from layton_batch.manifest.model_checks import ModelFindings, all_models, check_
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.providers import BUILT_IN, OWN_ADDRESSES
 from layton_batch.records import ModelSpec
-from layton_batch.reports.table import say_line, show
 from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes, shown_address
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.own_prices import price_book
 from layton_batch.settings import Settings
-from layton_batch.text import plural
 
 ENOUGH_BYTES = 1 << 30
 MOST_DRIFT = 60.0
@@ -52,14 +49,6 @@ class MachineFinding:
     check: str
     state: State
     detail: str
-
-    @property
-    def is_bad(self) -> bool:
-        return self.state is State.BAD
-
-    @property
-    def is_well(self) -> bool:
-        return self.state is State.OK
 
 
 def examine(
@@ -91,23 +80,6 @@ def examine(
         findings += [] if offline else _models(ask_providers(manifest, settings, SystemClock()))
     findings.append(_disk(settings.cwd))
     return findings
-
-
-def print_findings(subject: str, findings: Sequence[MachineFinding]) -> None:
-    """Print what is not well, a line each; one line where all is."""
-    shown = [finding for finding in findings if not finding.is_well]
-    if not shown:
-        say_line(f"{subject}: all is well ({plural(len(findings), 'check')})")
-        return
-    show(Table(FINDINGS, shown), gap=1)
-
-
-FINDINGS: tuple[Column[MachineFinding], ...] = (
-    Column("state", value=lambda finding: str(finding.state), is_text=True,
-           styles={State.NOTE: "yellow", State.BAD: "red"}),
-    Column("check", is_text=True),
-    Column("detail", is_text=True),
-)  # fmt: skip
 
 
 def _keys(names: Sequence[str], settings: Settings, *, must: bool) -> Iterator[MachineFinding]:

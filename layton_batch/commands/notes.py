@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from layton_batch.reports.document import Document
@@ -25,19 +26,15 @@ def note(line: str) -> None:
     LOG.info("%s", line)
 
 
+@dataclass(frozen=True, slots=True)
 class TextDocument(Document):
-    """A document that is told in sentences."""
+    """A document that is told in sentences. ``lines``: what a person reads."""
 
-    __slots__ = ()
     FORMATS: ClassVar[tuple[str, ...]] = ("table",)
-
-    @property
-    def sentences(self) -> Iterable[str]:
-        """Return what a person reads."""
-        raise NotImplementedError
+    lines: tuple[str, ...]
 
     def show(self) -> None:
-        warn(self.sentences)
+        warn(self.lines)
 
     def as_json(self) -> object:
-        return list(self.sentences)
+        return list(self.lines)

@@ -1,20 +1,22 @@
-"""Parameters that several commands share: what Python gives, and how the command line gives it."""
+"""Parameters that several commands share.
+
+A type within ``Annotated`` is that of the command line, where Python takes more. A function there makes several
+arguments of the words that are given.
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias, Union
 
 import typer
 
 from layton_batch.commands.notes import warn
-from layton_batch.commands.run_result import RunResult
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.sources import user_path
+from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.environment_notes import file_notes, hub_notes
 from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, named_runs, runs_at
 from layton_batch.settings import Settings
@@ -24,18 +26,6 @@ if TYPE_CHECKING:
 
     from layton_batch.files.run_folder import RunFolder
     from layton_batch.frames import Frame
-
-
-@dataclass(frozen=True, slots=True)
-class CommandLineForm:
-    """A parameter as the command line gives it: its type there, and its default if Python has none.
-
-    ``split`` makes several arguments of the function from the words that are given.
-    """
-
-    type: object
-    default: object = inspect.Parameter.empty
-    split: Callable[[list[str]], Mapping[str, object]] | None = None
 
 
 def _check_dollars(text: str | None) -> str | None:
@@ -51,15 +41,15 @@ RunSource: TypeAlias = "str | Path | RunResult"
 Source: TypeAlias = Union["RunSource", "Frame"]
 """A run, a file that ``leaderboard`` takes, or a table of either."""
 RUN_HELP = "A run's name, its folder or its manifest; default: the only run."
-OneRun = Annotated["RunSource | None", CommandLineForm(str | None, None), typer.Argument(metavar="RUN", help=RUN_HELP)]
+OneRun = Annotated["RunSource | None", str | None, typer.Argument(metavar="RUN", help=RUN_HELP)]
 SeveralRuns = Annotated[
     "RunSource | Sequence[RunSource] | None",
-    CommandLineForm(list[str] | None, None),
+    list[str] | None,
     typer.Argument(metavar="RUN", help="Runs by name, folder or manifest; default: the only run."),
 ]
 Sources = Annotated[
     "Source | Sequence[Source] | None",
-    CommandLineForm(list[str] | None, None),
+    list[str] | None,
     typer.Argument(
         metavar="SOURCE",
         help="Runs, files in layton-eval-ppi's form, files or folders of votes, or scores of other programs "
@@ -68,17 +58,17 @@ Sources = Annotated[
 ]
 JurySources = Annotated[
     "Source | Sequence[Source] | None",
-    CommandLineForm(list[str] | None, None),
+    list[str] | None,
     typer.Argument(metavar="SOURCE", help="Runs, or files in layton-eval-ppi's form; default: the only run."),
 ]
 RUNS_OPTION = typer.Option(
     "--runs", metavar="PLACE", envvar="LAYTON_BATCH_RUNS", help="The folder that holds the run folders; default: runs."
 )  # fmt: skip
-Runs = Annotated[str | Path | None, CommandLineForm(str | None), RUNS_OPTION]
+Runs = Annotated[str | Path | None, str | None, RUNS_OPTION]
 Metric = Annotated[str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")]
 Columns = Annotated[
     str | Sequence[str] | None,
-    CommandLineForm(list[str] | None),
+    list[str] | None,
     typer.Option("--column", metavar="ROLE=NAME", help="A table's column of item, model, score, judge or human."),
 ]
 ThisSet = Annotated[bool, typer.Option("--this-set", help="For exactly these items, not for new items of their kind.")]
@@ -87,7 +77,7 @@ Family = Annotated[
 ]
 MaxUsd = Annotated[
     "str | float | Decimal | None",
-    CommandLineForm(str | None),
+    str | None,
     typer.Option("--max-usd", callback=_check_dollars, help="Budget in USD, instead of the manifest's."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Send without a question.")]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -12,28 +13,59 @@ import polars as pl
 import typer
 
 from layton_batch.clock import SystemClock
+from layton_batch.columns import DATA, Column, Table, columns, text_table
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import (
-    CommandLineForm,
     Offline,
     Runs,
     calling_environment,
     manifest_path,
     runs_folder,
 )
-from layton_batch.errors import LaytonBatchError, ManifestError, OverBudgetError
+from layton_batch.costs.expected import bundled_priors
+from layton_batch.errors import ManifestError, OverBudgetError
 from layton_batch.files.sources import user_path
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.reports.document import Document
-from layton_batch.reports.plan_tables import plan_json, plan_table, print_plan
-from layton_batch.reports.status_tables import no_price
-from layton_batch.reports.table import as_html
+from layton_batch.reports.next_steps import no_price
+from layton_batch.reports.table import as_html, console, say_line, show
 from layton_batch.runs.environment_notes import address_notes
 from layton_batch.runs.folders import given_manifest, home_of
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.open import refuse_to_mix
+from layton_batch.stages.plan_counts import EARLIER, PlannedJob
 from layton_batch.stages.preview import Preview, preview
+from layton_batch.states import Role
+from layton_batch.text import decimal_text, money, plural
+
+
+def _amount(usd: Decimal | None) -> str:
+    return "unknown" if usd is None else money(usd)
+
+
+def _amount_column(name: str, words: str, amount: Callable[[PlannedJob], Decimal | None]) -> Column[PlannedJob]:
+    return Column(
+        name, words, value=lambda job: decimal_text(amount(job)), text=lambda job: _amount(amount(job)),
+    )  # fmt: skip
+
+
+JOBS: tuple[Column[PlannedJob], ...] = (
+    Column("id", value=lambda planned: planned.job.id, surfaces=DATA),
+    Column("role", "stage", value=lambda planned: str(planned.job.role), is_text=True),
+    Column("provider", value=lambda planned: planned.job.spec.provider, surfaces=DATA),
+    Column("model", value=lambda planned: planned.job.spec.name, is_text=True),
+    Column("depends_on", value=lambda planned: planned.job.depends_on, surfaces=DATA),
+    Column("requests", format="{:,}"),
+    Column("answered", format="{:,}"),
+    Column("shards", surfaces=DATA),
+    Column("bytes", value=lambda planned: planned.size_bytes, surfaces=DATA),
+    Column("too_large", surfaces=DATA),
+    _amount_column("expected_usd", "expected", lambda planned: planned.expected_usd),
+    Column("expected_from", surfaces=DATA),
+    _amount_column("max_usd", "at most", lambda planned: planned.max_usd),
+    Column("price", value=lambda planned: planned.price_note, surfaces=DATA),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,42 +105,70 @@ class Plan(Document):
         return self.preview.refused
 
     @property
-    def refusal(self) -> LaytonBatchError | None:
-        """Return the error with which ``run`` would refuse to begin, or to send anything to a model."""
-        if self.preview.refused:
-            return ManifestError("\n".join(("`run` refuses to begin:", *self.preview.refused)))
-        return OverBudgetError(no_price(self.preview.unpriced)) if self.preview.unpriced else None
-
-    def end(self) -> int:
-        if self.refusal is not None:
-            raise self.refusal
-        return 0
-
-    @property
     def jobs(self) -> pl.DataFrame:
         """Return a row a job."""
-        return pl.DataFrame(plan_table(self.preview).records(), infer_schema_length=None)
+        return pl.DataFrame(Table(JOBS, self.preview.jobs).records(), infer_schema_length=None)
+
+    def end(self) -> int:
+        """Raise the error with which ``run`` would refuse to begin, or to send anything to a model."""
+        if self.refused:
+            raise ManifestError("\n".join(("`run` refuses to begin:", *self.refused)))
+        if self.preview.unpriced:
+            raise OverBudgetError(no_price(self.preview.unpriced))
+        return 0
 
     def show(self) -> None:
-        print_plan(self.preview)
+        """Print the summary, then stages and providers, then notes; provider notes are cut to a line.
+
+        Amounts are over every first attempt, judges included.
+        """
+        preview = self.preview
+        say_line(f"{preview.run_id}  {_asked(preview)}; nothing was sent", "bold")
+        show(text_table("", ("", ""), _answer(preview), text=2), gap=1)
+        console().print()
+        groups: dict[tuple[str, str], list[PlannedJob]] = defaultdict(list)
+        for planned in preview.jobs:
+            role = "anchors" if planned.job.is_anchor else str(planned.job.role)
+            groups[role, planned.job.spec.provider].append(planned)
+        heads = columns("stage", "provider", "jobs", "requests", "files", "size", "expected", "at most", text=2)
+        rows = [(*group, *_figures(planned)) for group, planned in groups.items()]
+        show(Table(heads, rows, total=("total", "", *_figures(preview.jobs))))
+        notes = [*(("note", note) for note in (_sources(preview), *preview.caveats)), *_folded_notes(preview)]
+        console().print()
+        show(text_table("", ("", ""), notes, text=2), gap=1)
 
     def as_json(self) -> object:
-        return plan_json(self.preview)
+        """Return the plan; dollars are exact decimal text, null where a price is unknown."""
+        preview = self.preview
+        counts = ("items", "requests", "answered", "to_send")
+        amounts = ("expected_usd", "max_usd", "set_aside_usd")
+        return {
+            "run": preview.run_id,
+            **{name: getattr(preview, name) for name in counts},
+            **{name: decimal_text(getattr(preview, name)) for name in amounts},
+            "budget_usd": decimal_text(preview.budget.max_usd),
+            "providers": {name: decimal_text(usd) for name, usd in preview.by_provider().items()},
+            "jobs": Table(JOBS, preview.jobs).records(),
+            "keys": [{"variables": list(key.variables), "is_set": key.is_set} for key in preview.keys],
+            "caveats": list(preview.every_caveat),
+            "refused": list(preview.refused),
+        }
 
     def _repr_html_(self) -> str:
-        return as_html(plan_table(self.preview, (*self.refused, *self.caveats)))
+        title = f"{self.name}: what it would send and cost; nothing was sent"
+        return as_html(Table(JOBS, self.preview.jobs, title, (*self.refused, *self.caveats)))
 
 
 def plan(
     manifest: Annotated[
         str | Path | None,
-        CommandLineForm(Path | None),
+        Path | None,
         typer.Argument(metavar="MANIFEST", help="The manifest, a TOML file; or its run, by name or folder."),
     ] = None,
     *,
     out: Annotated[
         str | Path | None,
-        CommandLineForm(Path | None),
+        Path | None,
         typer.Option("--out", help="Write the batch files into this folder."),
     ] = None,
     runs: Runs = None,
@@ -133,3 +193,92 @@ def plan(
     refuse_to_mix(loaded, home_of(loaded, place), settings)
     planned = preview(loaded, settings, clock, None if out is None else user_path(out), place)
     return Plan(planned if offline else planned.with_model_findings(ask_providers(loaded, settings, clock)))
+
+
+# ---- texts ---------------------------------------------------------------------------------------------------------
+
+
+def in_short(preview: Preview) -> str:
+    """Summarize the amount to ask and to pay in one line."""
+    count = f"{plural(preview.requests, 'request')}, of which {preview.answered:,} answered already, "
+    if not preview.to_send:
+        return f"{count}0 to send: nothing to pay"
+    amounts = f"expected {_amount(preview.expected_usd)}, at most {_amount(preview.max_usd)}"
+    return f"{count}{preview.to_send:,} to send{_again(preview)}: {amounts}"
+
+
+def _again(preview: Preview) -> str:
+    if not preview.judged_again:
+        return ""
+    return f" ({plural(preview.judged_again, 'verdict')} again, because the item or the answer changed)"
+
+
+def _asked(preview: Preview) -> str:
+    """``11 models × 42 items × 2 rounds, 3 judges``."""
+    participants = [planned.job.spec for planned in preview.jobs if planned.job.role is Role.PREDICT]
+    models = len({spec.name for spec in participants})
+    rounds = f" × {len(participants) // models} rounds" if len(participants) > models > 0 else ""
+    judges = len({planned.job.spec.name for planned in preview.jobs if planned.job.role is not Role.PREDICT})
+    panel = f", {plural(judges, 'judge')}" if judges else ""
+    return f"{plural(models, 'model')} × {plural(preview.items, 'item')}{rounds}{panel}"
+
+
+def _answer(preview: Preview) -> Iterator[tuple[str, str]]:
+    """Yield the summary of a plan: amount to send, cost, refusals of `run`, needed keys."""
+    to_send = f"{preview.to_send:,} of {plural(preview.requests, 'request')}"
+    yield "to send", f"{to_send}; {preview.answered:,} answered already{_again(preview)}"
+    expected, at_most = _amount(preview.expected_usd), _amount(preview.max_usd)
+    budget = preview.budget
+    limit = "no [budget]" if budget.max_usd is None else f"budget {money(budget.max_usd)}"
+    if budget.max_usd is not None and budget.bound is not None:
+        aside = preview.set_aside_usd
+        is_enough = aside is None or aside <= budget.max_usd
+        limit += f", of which {_amount(aside)} is" if is_enough else f", less than the {_amount(aside)} to be"
+        limit += " set aside"
+    yield "cost", f"expected {expected}, at most {at_most}; {limit}"
+    refused = [*preview.refused, *(f"{name}: no known price, and there is a budget" for name in preview.unpriced)]
+    yield from (("refused", line) for line in refused or ["nothing"])
+    yield "keys", ", ".join(map(str, preview.keys))
+    missing = [key for key in preview.keys if not key.is_set]
+    if missing:
+        is_all = len(missing) == len(preview.keys)
+        yield "missing", "all of these keys" if is_all else ", ".join(map(str, missing))
+
+
+def _folded_notes(preview: Preview) -> list[tuple[str, str]]:
+    """A provider's notes on one line of the terminal, cut where they are longer."""
+    if not preview.provider_notes:
+        return []
+    room = console().width - len("note ")
+    lines = []
+    for provider in dict.fromkeys(name for name, _ in preview.provider_notes):
+        text = f"{provider}: {'; '.join(note for name, note in preview.provider_notes if name == provider)}"
+        lines.append(("note", text if len(text) <= room else f"{text[: room - 1].rstrip()}…"))
+    return lines
+
+
+def _sources(preview: Preview) -> str:
+    """Tell which expected costs come from earlier runs and which from the priors."""
+    priors = f"the bundled priors by reasoning effort of {bundled_priors().as_of}"
+    earlier = [planned for planned in preview.jobs if planned.expected_from == EARLIER]
+    if not earlier:
+        return f"expected: from {priors}; no earlier run of these models and this task"
+    if len(earlier) == len(preview.jobs):
+        return "expected: from the tokens of earlier runs of these models and this task"
+    names = ", ".join(dict.fromkeys(f"{planned.job.role} {planned.job.spec.name}" for planned in earlier))
+    return f"expected: from the tokens of earlier runs for {names}; from {priors} for the others"
+
+
+def _figures(group: Sequence[PlannedJob]) -> tuple[str, ...]:
+    return (
+        str(len(group)),
+        f"{sum(planned.requests for planned in group):,}",
+        str(sum(planned.shards for planned in group)),
+        f"{sum(planned.size_bytes for planned in group) / 1e6:,.1f} MB",
+        _total([planned.expected_usd for planned in group]),
+        _total([planned.max_usd for planned in group]),
+    )
+
+
+def _total(amounts: Sequence[Decimal | None]) -> str:
+    return "unknown" if None in amounts else money(sum((usd for usd in amounts if usd is not None), Decimal(0)))

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from layton_batch.batches import resolve as decisions
-from layton_batch.commands.notes import warn
-from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
-from layton_batch.commands.retry import DecisionDocument, is_cancelled
+from layton_batch.commands.notes import TextDocument, warn
+from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
+from layton_batch.commands.retry import is_cancelled
 from layton_batch.errors import ManifestError, ProviderError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.context import Run
@@ -33,7 +33,8 @@ def _split(names: list[str]) -> Mapping[str, object]:
 def resolve(
     run: Annotated[
         OneRun,
-        CommandLineForm(list[str], split=_split),
+        list[str],
+        _split,
         typer.Argument(metavar="[RUN] BATCH", help="The run (default: the only one), and its lost batch."),
     ],
     batch: str,
@@ -52,7 +53,7 @@ def resolve(
         bool, typer.Option("--ignore", help="Send it, although a copy of this workspace sent batches as well.")
     ] = False,
     runs: Runs = None,
-) -> DecisionDocument:
+) -> TextDocument:
     """Say what became of a `lost` batch, or ignore those of a copy.
 
     It is this one at the provider (--adopt ID), it was never made (--not-made: it is sent again, and cost nothing), it
@@ -75,7 +76,7 @@ def resolve(
             cancelled = is_cancelled(opened.store)
     except ProviderError as error:
         raise ManifestError(f"nothing was done about {batch}: {error}") from error
-    return DecisionDocument((_resolved(batch, adopt, given_up=give_up, not_made=not_made, cancelled=cancelled),))
+    return TextDocument((_resolved(batch, adopt, given_up=give_up, not_made=not_made, cancelled=cancelled),))
 
 
 def _decision(adopt: str | None, *, resubmit: bool, not_made: bool, give_up: bool, ignore: bool) -> Decision:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from layton_batch.clock import SystemClock
 from layton_batch.commands.notes import TextDocument
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.records import Batch
-from layton_batch.reports.status_tables import missing_in_files, provider_jobs
+from layton_batch.reports.next_steps import missing_in_files, provider_jobs
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.states import OPEN, Lifecycle
@@ -18,18 +17,7 @@ from layton_batch.store.run_store import RunStore
 from layton_batch.text import plural
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionDocument(TextDocument):
-    """Fate of requests or of a batch, in sentences."""
-
-    lines: tuple[str, ...]
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        return self.lines
-
-
-def retry(run: OneRun = None, *, runs: Runs = None) -> DecisionDocument:
+def retry(run: OneRun = None, *, runs: Runs = None) -> TextDocument:
     """Give requests without an answer one more attempt.
 
     The next `run` sends them, or the process that drives the run now.
@@ -39,7 +27,7 @@ def retry(run: OneRun = None, *, runs: Runs = None) -> DecisionDocument:
     with open_store(folder, settings) as store:
         was_cancelled = is_cancelled(store)
         count = retry_requests(store, SystemClock().now())
-        return DecisionDocument(tuple(_retried(count, read_status(store), was_cancelled=was_cancelled)))
+        return TextDocument(tuple(_retried(count, read_status(store), was_cancelled=was_cancelled)))
 
 
 def is_cancelled(store: RunStore) -> bool:

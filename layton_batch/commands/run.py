@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock
-from layton_batch.commands.driving import Conversation, Progress, loaded_manifest, open_and_drive
+from layton_batch.commands.consent import Conversation, Progress
+from layton_batch.commands.driving import loaded_manifest, open_and_drive, report_result
 from layton_batch.commands.parameters import (
-    CommandLineForm,
     MaxUsd,
     Offline,
     Runs,
@@ -22,18 +22,18 @@ from layton_batch.commands.parameters import (
     manifest_path,
     runs_folder,
 )
-from layton_batch.commands.run_result import RunResult
 from layton_batch.commands.starting import manifest_for
 from layton_batch.errors import ManifestError
 from layton_batch.loop import deadline
 from layton_batch.manifest.manifest import with_budget
+from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.folders import given_manifest, sandbox_runs
 
 
 def run(
     manifest: Annotated[
         str | Path | None,
-        CommandLineForm(Path | None),
+        Path | None,
         typer.Argument(
             metavar="MANIFEST | FILE | TASK",
             help="A TOML file, or its run; or, with --model, a file of questions or a task. Default: the only run.",
@@ -42,7 +42,7 @@ def run(
     *,
     models: Annotated[
         Sequence[str] | None,
-        CommandLineForm(list[str] | None),
+        list[str] | None,
         typer.Option("--model", metavar="PROVIDER:ID", help="For a file or a task; may be repeated."),
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="With --model: the first so many items.")] = None,
@@ -103,5 +103,4 @@ def run(
             stop_at=stop_at, poll_seconds=poll_seconds, yes=yes, offline=offline or sandbox,
         ) as (opened, status),
     ):  # fmt: skip
-        conversation.end(opened, status)
-        return RunResult.read(opened.folder, opened.store, status, opened.engine.trouble)
+        return report_result(opened, status, conversation)

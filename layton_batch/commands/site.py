@@ -9,14 +9,14 @@ import typer
 
 from layton_batch.commands.export import FilesDocument
 from layton_batch.commands.notes import warn
-from layton_batch.commands.parameters import CommandLineForm, Runs, SeveralRuns, environment, run_folders
+from layton_batch.commands.parameters import Runs, SeveralRuns, environment, run_folders
 from layton_batch.files.sources import user_path
 from layton_batch.sites import update_boards, write_sites
 
 
 def site(
     run: SeveralRuns,
-    out: Annotated[str | Path, CommandLineForm(Path), typer.Option("--out", help="The folder to write pages into.")],
+    out: Annotated[str | Path, Path, typer.Option("--out", help="The folder to write pages into.")],
     *,
     with_data: Annotated[
         bool, typer.Option("--with-data", help="Add what `verify` computes it again from: raw replies, items, labels.")
@@ -32,4 +32,4 @@ def site(
     folders = run_folders(run, runs, settings)
     warn(update_boards(folders, settings))
     pages = [page for _, page in write_sites(folders, user_path(out), settings, with_data=with_data)]
-    return FilesDocument(pages[-1], tuple(map(str, pages)))
+    return FilesDocument(tuple(map(str, pages)), pages[-1])

@@ -10,12 +10,12 @@ import polars as pl
 
 from layton_batch.commands.notes import NOTES, warn
 from layton_batch.commands.parameters import environment, run_name, runs_folder
-from layton_batch.commands.run_result import RunResult
 from layton_batch.errors import DataError
 from layton_batch.frames import as_files, as_frame, check_scores, read_frame
 from layton_batch.grading.board_sources import BoardOptions, read_jury_sources, read_sources
 from layton_batch.grading.board_sources import Sources as SourcesRead
 from layton_batch.reports.leaderboard_tables import Leaderboard
+from layton_batch.reports.run_result import RunResult
 from layton_batch.text import one_line
 
 if TYPE_CHECKING:

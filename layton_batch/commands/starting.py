@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from layton_batch.clock import SystemClock
-from layton_batch.commands.notes import note, warn
+from layton_batch.commands.manifest_content import ManifestContent, Table
+from layton_batch.commands.notes import warn
 from layton_batch.errors import ManifestError
-from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import ITEM_ENDINGS, read_rows
@@ -29,18 +26,6 @@ from layton_batch.tasks import BUILT_IN, FIRST, OWN, task_names, unknown_task
 DEMO_MANIFESTS = {name: "demo.toml" if name == FIRST else f"demo-{name}.toml" for name in BUILT_IN}
 """The demonstration's manifest for each task that has bundled items."""
 _MODEL = re.compile(r"(?P<provider>[A-Za-z0-9_-]+):(?P<model>\S.*)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class _Beginning:
-    """Content and path of a manifest that is written for a file of items or a task. ``given``: the user's argument."""
-
-    given: str
-    path: Path
-    name: str
-    task: str
-    source: str
-    split: str
 
 
 def manifest_for(
@@ -64,26 +49,46 @@ def manifest_for(
         raise ManifestError(f"run: --model goes with a file of questions or a task; {given} names its models itself")
     if repeated := [model for model in dict.fromkeys(models) if models.count(model) > 1]:
         raise ManifestError(f"run: --model {repeated[0]} is given {models.count(repeated[0])} times; give it once")
-    beginning = _of_file(given) if is_items else _of_task(str(given), models)
-    text = "".join(f"{line}\n" for line in _manifest_lines(beginning, models, limit, max_usd))
-    manifest = check_manifest(beginning.path, text)
-    if not beginning.path.exists():
+    if is_items:
+        path, name, (task, split) = given.with_suffix(".toml"), slug(given.stem), _task_and_split(given)
+    else:
+        task, split = str(given), bundled_split(str(given))
+        name = slug("-".join([task, *(_provider_and_model(model)[1] for model in models)]).replace("/", "-"))
+        path = Path(f"{name}.toml")
+    named_models = [
+        {"name": model, "provider": provider, "model": model} for provider, model in map(_provider_and_model, models)
+    ]
+    items: Table = {"source": given.name if is_items else BUNDLED, "split": split}
+    content = ManifestContent(
+        path,
+        f"Written by `layton-batch run {given}`; `layton-batch run {path}` goes on with it.",
+        {
+            "name": name,
+            "task": task,
+            "items": items if limit is None else {**items, "limit": limit},
+            "jury": {"reasons": True} if task == OWN else {},
+            "budget": {} if max_usd is None else {"max_usd": max_usd},
+            "models": named_models,
+        },
+    )
+    manifest = content.checked()
+    if not path.exists():
         _check_asked(manifest, sandbox=sandbox)
-    return write_manifest(beginning.path, text)
+    return content.write()
 
 
 def _check_asked(manifest: Manifest, *, sandbox: bool) -> None:
     """Raise DataError for items, and ManifestError for models, that `run` refuses, before a manifest is written that
     names them."""
+    settings = Settings.from_process()
     if not is_address(manifest.items.source):
-        load_items(manifest, manifest_task(manifest), Settings.from_process())
-    if sandbox:
-        return
-    if refused := check_models(manifest, Settings.from_process(), SystemClock()).refused:
+        load_items(manifest, manifest_task(manifest), settings)
+    if not sandbox and (refused := check_models(manifest, settings, SystemClock()).refused):
         raise ManifestError("\n".join(refused))
 
 
-def _of_file(given: Path) -> _Beginning:
+def _task_and_split(given: Path) -> tuple[str, str]:
+    """Return the task and the split of a file of items. Say what of the file is not asked."""
     settings = Settings.from_process()
     rows = read_rows(str(given), settings.cwd, settings)
     task = guess_task(rows)
@@ -95,68 +100,10 @@ def _of_file(given: Path) -> _Beginning:
     if other_splits := Counter(str(row["split"]) for row in rows if row.get("split") not in (None, "", split)):
         left_out = ", ".join(f"{name} ({count})" for name, count in other_splits.most_common(5))
         warn((f"{given}: of its splits only {split!r} is asked, and rows of others are left out: {left_out}",))
-    return _Beginning(str(given), given.with_suffix(".toml"), slug(given.stem), task, given.name, split)
-
-
-def _of_task(task: str, models: Sequence[str]) -> _Beginning:
-    name = slug("-".join([task, *(_provider_and_model(model)[1] for model in models)]).replace("/", "-"))
-    return _Beginning(task, Path(f"{name}.toml"), name, task, BUNDLED, bundled_split(task))
-
-
-def _manifest_lines(
-    beginning: _Beginning, models: Sequence[str], limit: int | None, max_usd: str | None
-) -> Iterator[str]:
-    yield f"# Written by `layton-batch run {beginning.given}`; `layton-batch run {beginning.path}` goes on with it."
-    yield f"name = {quoted(beginning.name)}"
-    yield f"task = {quoted(beginning.task)}"
-    yield "[items]"
-    yield f"source = {quoted(beginning.source)}"
-    yield f"split = {quoted(beginning.split)}"
-    if limit is not None:
-        yield f"limit = {limit}"
-    if beginning.task == OWN:
-        yield from ("[jury]", "reasons = true")
-    if max_usd is not None:
-        yield from ("[budget]", f"max_usd = {quoted(max_usd)}")
-    for provider, model in map(_provider_and_model, models):
-        yield "[[models]]"
-        yield f"name = {quoted(model)}"
-        yield f"provider = {quoted(provider)}"
-        yield f"model = {quoted(model)}"
-
-
-def write_manifest(path: Path, text: str) -> Path:
-    """Write a checked manifest, unless one is there: that one may have other labels or another budget."""
-    if not path.exists():
-        atomic.write_text(path, text)
-        note(f"{path}: the manifest of this run; edit it at any time")
-    return path
-
-
-def check_manifest(path: Path, text: str) -> Manifest:
-    """Return the manifest at ``path``; if none is there, the manifest of ``text``, which can be read from any folder.
-
-    Raises ManifestError for a wrong text, and where the manifest at ``path`` asks for something else.
-    """
-    with tempfile.TemporaryDirectory(prefix="layton-batch-") as folder:
-        draft = Path(folder) / path.name
-        draft.write_text(text, encoding="utf-8")
-        try:
-            manifest = load_manifest(draft)
-        except ManifestError as error:
-            raise ManifestError(str(error).replace(str(draft), "run")) from error
-    if path.exists():
-        written = load_manifest(path)
-        if keys := written.differing_keys(manifest):
-            raise ManifestError(
-                f"{path} is there and asks for something else ({', '.join(keys)}): edit it and `run` it"
-            )
-        return written
-    return manifest.of_folder(path.resolve().parent)
+    return task, split
 
 
 def _provider_and_model(text: str) -> tuple[str, str]:
-
     matched = _MODEL.fullmatch(text)
     if matched is None:
         raise ManifestError(f"--model {text!r}: give PROVIDER:ID; providers: {', '.join(provider_names())}")
@@ -170,8 +117,3 @@ def bundled_split(task: str) -> str:
     if task not in task_names():
         raise ManifestError(f"run: {task} is no manifest, and {unknown_task(task)}")
     return load_manifest(shipped(DEMO_MANIFESTS[task])).items.split if task in DEMO_MANIFESTS else "llm"
-
-
-def quoted(text: str) -> str:
-    """Return a TOML string: JSON's escapes are TOML's, but for the delete character and halves of pairs."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

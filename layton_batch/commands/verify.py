@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 import typer
 
 from layton_batch.clock import SystemClock
 from layton_batch.commands.notes import TextDocument
-from layton_batch.commands.parameters import CommandLineForm, OneRun, Runs, environment, run_folders
+from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.errors import DamagedTableError
 from layton_batch.files.addresses import WEB
 from layton_batch.text import first_of, money, plural
@@ -32,6 +32,11 @@ class VerificationDocument(TextDocument):
 
     results: Sequence[Verification]
 
+    @classmethod
+    def of(cls, results: Sequence[Verification]) -> Self:
+        """Return the document of what was computed again."""
+        return cls(tuple(chain.from_iterable(map(_lines, results))), results)
+
     @property
     def differences(self) -> list[str]:
         """Return a sentence for each part that differs."""
@@ -40,10 +45,6 @@ class VerificationDocument(TextDocument):
     def end(self) -> int:
         return DamagedTableError.exit_code if self.differences else 0
 
-    @property
-    def sentences(self) -> Iterator[str]:
-        return chain.from_iterable(map(_lines, self.results))
-
     def as_json(self) -> object:
         return [{**asdict(result), "dollars": f"{result.dollars:f}"} for result in self.results]
 
@@ -51,7 +52,7 @@ class VerificationDocument(TextDocument):
 def verify(
     source: Annotated[
         OneRun,
-        CommandLineForm(str | None, None),
+        str | None,
         typer.Argument(
             metavar="RUN|SITE|URL",
             help="A run's name, folder or manifest, or a site's folder or address; default: the only run.",
@@ -69,11 +70,11 @@ def verify(
     """
     settings = environment()
     if isinstance(source, str) and source.startswith(WEB):
-        return VerificationDocument(verify_url(source, settings, SystemClock()))
+        return VerificationDocument.of(verify_url(source, settings, SystemClock()))
     if isinstance(source, str | Path) and is_site(Path(source)):
-        return VerificationDocument(verify_site(Path(source), settings))
+        return VerificationDocument.of(verify_site(Path(source), settings))
     (folder,) = run_folders(source, runs, settings)
-    return VerificationDocument([verify_run(folder, settings)])
+    return VerificationDocument.of([verify_run(folder, settings)])
 
 
 def _lines(checked: Verification) -> Iterator[str]:

@@ -11,7 +11,6 @@ from layton_batch.errors import DataError
 from layton_batch.files.sources import read_rows
 from layton_batch.reports.label_sheet import (
     LabelTableAnswer,
-    LabelTableResult,
     check_has_label_ids,
     is_sheet,
     labels_of_sheet,
@@ -32,8 +31,8 @@ def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[
     """
     check_for_people(run)
     read = [_labels(run, path, settings) for path in files]
-    given = _with_texts(run, [label for labels in read for label in labels.labels])
-    return enter_labels(run, given, str(files[0])), _blank_note(given, sum(labels.blank for labels in read))
+    given = _with_texts(run, [label for labels, _ in read for label in labels])
+    return enter_labels(run, given, str(files[0])), _blank_note(given, sum(blank for _, blank in read))
 
 
 def _blank_note(given: Sequence[Annotation], blank: int) -> str | None:
@@ -75,16 +74,17 @@ def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
     ]
 
 
-def _labels(run: Run, path: Path, settings: Settings) -> LabelTableResult:
+def _labels(run: Run, path: Path, settings: Settings) -> tuple[Sequence[Annotation], int]:
+    """Return the labels of a file, and how many rows of a sheet have none (yet)."""
     rows = read_rows(str(path), settings.cwd, settings)
     if not is_sheet(rows):
         check_has_label_ids(rows, str(path))
-        return LabelTableResult(parse_annotations(rows), 0)
-    read = labels_of_sheet(rows, sheet_answers(run), run.id)
-    if rows and not read.labels:
+        return parse_annotations(rows), 0
+    labels = labels_of_sheet(rows, sheet_answers(run), run.id)
+    if rows and not labels:
         columns = ", ".join(rows[0])
         raise DataError(
             f"{path}: none of its {len(rows)} rows has a label: fill in answer_correct (true, false); "
             f"its columns are {columns}"
         )
-    return read
+    return labels, len(rows) - len(labels)

@@ -15,7 +15,7 @@ from layton_batch.files import atomic
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.interchange.run_contents import ModelContents, RunContents
 from layton_batch.manifest.jury import METRIC_FIELDS
-from layton_batch.reports.leaderboard_tables import board_csv
+from layton_batch.reports.leaderboard_tables import Leaderboard
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
 from layton_batch.scoring.leaderboard import stored
@@ -33,7 +33,7 @@ def csv_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:
 
     Text that a spreadsheet would run as a formula starts with an apostrophe. Line breaks inside a cell stay.
     """
-    yield "leaderboard.csv", board_csv(contents.boards[contents.metrics[0]]).encode()
+    yield "leaderboard.csv", Leaderboard(contents.boards[contents.metrics[0]]).text("csv").encode()
     table = _predictions(contents)
     yield "predictions.csv", as_csv(Table(columns(*table.columns), table.rows()), keep="\n\t").encode()
 

@@ -8,7 +8,7 @@ breaks) changes no label, and neither does the apostrophe before a text that it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 
 import polars as pl
@@ -36,6 +36,8 @@ _SHEET_COLUMNS = {"item_id", "question", "reference", "answer", LABELS[0], NOTE,
 """Columns of every label sheet beside its ``label_id``."""
 _LONGEST_NOTE = 4_000
 _ANSWERS = ("item_id", "provider", "model", "n_hints", "sample", "kind", "answer", "justification")
+Key = tuple[str, str, str, int]
+"""Item, provider, model and hint level of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class LabelTableAnswer:
     justification: str | None
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
+    def key(self) -> Key:
         return self.item_id, self.provider, self.model, self.n_hints
 
     @property
@@ -79,32 +81,16 @@ def reference_texts(item: Item) -> tuple[tuple[str, str], ...]:
     return tuple((name, text) for text, name in names_by_text.items())
 
 
-@dataclass(slots=True)
-class LabelTableRows:
-    """The rows of a sheet; of answers of the runs that were added with their texts, of others with their names."""
+SheetTexts = tuple[LabelTableAnswer, Item, bool]
+"""An answer, its item, and whether its justification is judged too."""
 
-    _answers: dict[tuple[str, str, str, int], tuple[LabelTableAnswer, Item, bool]] = field(default_factory=dict)
 
-    def add(self, run: Run) -> None:
-        """Add the texts of a run."""
-        items = {item.id: item for item in run.items}
-        is_justified = LABELS[1] in run.task.metrics
-        for answer in sheet_answers(run):
-            if answer.item_id in items:
-                self._answers[answer.key] = answer, items[answer.item_id], is_justified
-
-    def row(self, ask: LabelRequest) -> dict[str, JsonValue]:
-        """Return the row of an answer that is to be labelled."""
-        texts = self._answers.get((ask.item_id, ask.provider, ask.model, ask.n_hints))
-        if texts is None:
-            return asdict(ask)
-        answer, item, is_justified = texts
-        return sheet_row(answer, item, is_justified=is_justified)
-
-    def has_picture(self, ask: LabelRequest) -> bool:
-        """Return whether the item of an answer has a picture."""
-        texts = self._answers.get((ask.item_id, ask.provider, ask.model, ask.n_hints))
-        return texts is not None and bool(texts[1].images)
+def sheet_texts(run: Run) -> dict[Key, SheetTexts]:
+    """Return the answers of a run that people can label, with their items."""
+    items = {item.id: item for item in run.items}
+    is_justified = LABELS[1] in run.task.metrics
+    answers = (answer for answer in sheet_answers(run) if answer.item_id in items)
+    return {answer.key: (answer, items[answer.item_id], is_justified) for answer in answers}
 
 
 def sheet_csv(rows: Sequence[Mapping[str, JsonValue]]) -> bytes:
@@ -114,8 +100,12 @@ def sheet_csv(rows: Sequence[Mapping[str, JsonValue]]) -> bytes:
     return as_csv(Table(columns(*names), cells), keep="\n\t").encode("utf-8-sig", "replace")
 
 
-def sheet_row(answer: LabelTableAnswer, item: Item, *, is_justified: bool) -> dict[str, JsonValue]:
-    """Return the row of an answer, its labels empty. What tells the model comes last, to be hidden from who labels."""
+def sheet_row(request: LabelRequest, texts: SheetTexts | None) -> dict[str, JsonValue]:
+    """Return the row of an answer that is to be labelled, its labels empty; without texts, its names alone. What tells
+    the model comes last, to be hidden from who labels."""
+    if texts is None:
+        return asdict(request)
+    answer, item, is_justified = texts
     references = reference_texts(item)
     reference = "\n\n".join(text if len(references) == 1 else f"{name}: {text}" for name, text in references)
     justification = {"justification": answer.justification} if is_justified else {}
@@ -133,14 +123,6 @@ def sheet_row(answer: LabelTableAnswer, item: Item, *, is_justified: bool) -> di
         "provider": answer.provider,
         "model": answer.model,
     }
-
-
-@dataclass(frozen=True, slots=True)
-class LabelTableResult:
-    """The labels of a file; ``blank``: how many of its rows have none (yet)."""
-
-    labels: Sequence[Annotation]
-    blank: int
 
 
 def count_filled_rows(rows: Iterable[Row]) -> int:
@@ -167,9 +149,12 @@ def check_has_label_ids(rows: Rows, source: str) -> None:
         )
 
 
-def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str) -> LabelTableResult:
-    """Read a sheet's labels on a run's answers. Raises DataError naming file, line and column of the first wrong rows:
-    one of no answer of the run, one that is there twice, or a label that is neither true nor false."""
+def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str) -> list[Annotation]:
+    """Read a sheet's labels on a run's answers; rows without a label are left out.
+
+    Raises DataError naming file, line and column of the first wrong rows: one of no answer of the run, one that is
+    there twice, or a label that is neither true nor false.
+    """
     by_id = {answer.label_id: answer for answer in answers}
     lines: dict[tuple[str, str], RowLocation] = {}
 
@@ -192,8 +177,7 @@ def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str
         lines[label_id, annotator] = place
         return replace(_label(row, answer, marks, annotator), item_digest=item_digest or None)
 
-    labels = [label for label in parse_each(rows.placed(), label_of) if label is not None]
-    return LabelTableResult(labels, len(rows) - len(labels))
+    return [label for label in parse_each(rows.placed(), label_of) if label is not None]
 
 
 def _label(row: Row, answer: LabelTableAnswer, marks: Sequence[bool | None], annotator: str) -> Annotation:

@@ -56,14 +56,34 @@ class Leaderboard(Document):
         return stored(self.board)
 
     def show(self) -> None:
-        print_board(self.board)
+        """Print the board at most as wide as the terminal, long names on two lines."""
+        rows = complete(self.board).to_dicts()
+        if not rows:
+            say_line(f"{_NOTHING}. `layton-batch run` continues the run")
+            return
+        is_paper = rows[0]["method"] == PAPER
+        show(self.table(_title(rows), _legend(rows)))
+        if not is_paper:
+            _print_failures(rows)
+        for line in board_notes(complete(self.board), counts=is_paper):
+            say_line(line, "yellow")
+
+    def table(self, title: str = "", notes: Sequence[str] = ()) -> Table[Row]:
+        """Return the board as a table, also with the models that are not complete."""
+        return Table(board_columns(self.board), board_rows(self.board), title, notes)
 
     def as_json(self) -> object:
-        return board_table(self.board).records()
+        return self.table().records()
 
     def text(self, form: str) -> str:
-        write = {"csv": board_csv, "md": board_markdown, "html": board_html}[form]
-        return f"{write(self.board).rstrip()}\n"
+        """Return the board as CSV, Markdown or HTML; in none of them a name can act, or break out of its cell."""
+        if form == "csv":
+            return as_csv(self.table())
+        if form == "html":
+            return f"{self._repr_html_()}\n"
+        if complete(self.board).is_empty():
+            return f"{_NOTHING}\n"
+        return as_markdown(Table(board_columns(self.board, says_target=True), board_rows(self.board)))
 
     def plot(self) -> alt.LayerChart:
         """Return an Altair chart of each model's score and interval, the best on top."""
@@ -72,26 +92,13 @@ class Leaderboard(Document):
         return board_chart(self.board)
 
     def _repr_html_(self) -> str:
-        return board_html(self.board)
+        rows = complete(self.board).to_dicts()
+        if not rows:
+            return as_html(text_table(_NOTHING, (), ()))
+        return as_html(self.table(_title(rows), (*_legend(rows), *board_notes(complete(self.board)))))
 
 
-def board_table(board: pl.DataFrame, title: str = "", notes: Sequence[str] = ()) -> Table[Row]:
-    """Return a board as a table, also with the models that are not complete."""
-    return Table(board_columns(board), board_rows(board), title, notes)
-
-
-def print_board(board: pl.DataFrame) -> None:
-    """At most as wide as the terminal, long names on two lines."""
-    rows = complete(board).to_dicts()
-    if not rows:
-        say_line("no model is done yet: there is no leaderboard. `layton-batch run` continues the run")
-        return
-    is_paper = rows[0]["method"] == PAPER
-    show(board_table(board, _title(rows), _legend(rows)))
-    if not is_paper:
-        _print_failures(rows)
-    for line in board_notes(complete(board), counts=is_paper):
-        say_line(line, "yellow")
+_NOTHING = "no model is done yet: there is no leaderboard"
 
 
 def _print_failures(rows: Sequence[Row]) -> None:
@@ -199,26 +206,3 @@ def _legend(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 _ON = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly these items"}
-
-
-# ---- files ---------------------------------------------------------------------------------------------------------
-
-
-def board_csv(board: pl.DataFrame) -> str:
-    """A header and a row per model under the names of the run's table."""
-    return as_csv(board_table(board))
-
-
-def board_html(board: pl.DataFrame) -> str:
-    """The board as a terminal shows it, for a notebook."""
-    rows = complete(board).to_dicts()
-    if not rows:
-        return as_html(text_table("no model is done yet: there is no leaderboard", (), ()))
-    return as_html(board_table(board, _title(rows), (*_legend(rows), *board_notes(complete(board)))))
-
-
-def board_markdown(board: pl.DataFrame) -> str:
-    """A GitHub-style table; names cannot break out of their cell."""
-    if complete(board).is_empty():
-        return "no model is done yet: there is no leaderboard\n"
-    return as_markdown(Table(board_columns(board, says_target=True), board_rows(board)))

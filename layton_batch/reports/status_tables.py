@@ -1,4 +1,4 @@
-"""A run's status as JSON and as tables."""
+"""Parts of a run's status: tables of jobs and batches, and sentences on what a person has to know."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from types import MappingProxyType
 
 from layton_batch.clock import iso, utc
 from layton_batch.columns import DATA, Column, OutputForm, Table, Texts, columns
-from layton_batch.costs.prices import near_model
 from layton_batch.records import Batch
-from layton_batch.reports.table import console, say_line, show
-from layton_batch.runs.imported import FROM_FILE, is_imported
 from layton_batch.runs.status import (
     JobStatus,
     ProviderTrouble,
@@ -22,12 +19,10 @@ from layton_batch.runs.status import (
     place,
     waits_for_a_person,
 )
-from layton_batch.scoring.verdict_counts import VerdictCounts, lacking_told
-from layton_batch.states import OPEN, ErrorClass, Lifecycle, Role
+from layton_batch.states import OPEN, Lifecycle
 from layton_batch.store.rows import reserve
-from layton_batch.text import NONE, decimal_text, first_of, money, one_line, plural
+from layton_batch.text import NONE, decimal_text, money, one_line, plural
 
-_STYLES = {RunState.DONE: "green", RunState.RUNNING: "cyan"}
 _ENDS = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
 PROGRAMS, ON_BOTH = DATA, DATA | {OutputForm.TERMINAL}
 LONGEST_WORDS, LONGEST_TROUBLE = 200, 500
@@ -35,44 +30,8 @@ SHOWN_BATCHES = 12
 """Open batches that have a line of their own, those that a person has to see to first."""
 
 
-Words = Mapping[str, Sequence[tuple[str, int]]]
-"""Reasons that a provider gave for failed requests, and for how many, by job."""
-
-
-def status_json(
-    status: Status,
-    words: Words = MappingProxyType({}),
-    without_results: Sequence[str] = (),
-    run_source: str | None = None,
-    judges: Sequence[VerdictCounts] = (),
-    *,
-    reserves_expected: bool = False,
-) -> dict[str, object]:
-    """The form of ``status --json``; dollars are exact decimal text, moments are RFC 3339 in UTC.
-
-    ``without_results``: batches whose answers came, and whose raw results are gone. ``run_source`` and
-    ``reserves_expected``: as ``next_steps``. ``judges``: how the verdicts ended that are in the tables.
-    """
-    return {
-        "run": status.run,
-        "state": str(status.state),
-        "reason": status.reason,
-        "spent_usd": decimal_text(status.spent_usd),
-        "reserved_usd": decimal_text(status.reserved_usd),
-        "unknown_cost_usd": decimal_text(status.unknown_cost_usd),
-        "above_bounds_usd": decimal_text(status.above_bounds_usd),
-        "complete": status.complete,
-        "expected_end": _moment(max(status.expected_ends.values(), default=None)),
-        "next_steps": next_steps(status, run_source, reserves_expected=reserves_expected),
-        "jobs": [_job(job, words.get(job.id, ())) for job in status.jobs],
-        "judges": [judge.document() for judge in judges],
-        "troubles": [trouble_json(trouble) for trouble in status.troubles],
-        "batches_without_raw_results": list(without_results),
-        "batches": batches_table(status.batches, expected_ends=status.expected_ends).records(),
-    }
-
-
-def _job(job: JobStatus, words: Sequence[tuple[str, int]]) -> dict[str, object]:
+def job_json(job: JobStatus, words: Sequence[tuple[str, int]]) -> dict[str, object]:
+    """Return a job in the form of ``status --json``. ``words``: what its provider said of failed requests."""
     names = ("id", "role", "provider", "model", "requests", *_ENDS, "planned", "graded")
     messages = [{"message": text, "responses": count} for text, count in words]
     return {name: getattr(job, name) for name in names} | {
@@ -93,7 +52,7 @@ def batches_table(
         text: Callable[[Batch], str] | None = None,
     ) -> Column[Batch]:
         surfaces = ON_BOTH if words else PROGRAMS
-        return Column(name, words, value=lambda batch: _moment(at(batch)), text=text, surfaces=surfaces)
+        return Column(name, words, value=lambda batch: moment_text(at(batch)), text=text, surfaces=surfaces)
 
     return Table(
         (
@@ -124,44 +83,9 @@ def batches_table(
     )  # fmt: skip
 
 
-def _moment(seconds: float | None) -> str | None:
+def moment_text(seconds: float | None) -> str | None:
+    """Return epoch seconds as RFC 3339 in UTC."""
     return None if seconds is None else iso(seconds)
-
-
-def print_status(
-    status: Status,
-    now: float,
-    words: Words = MappingProxyType({}),
-    without_results: Sequence[str] = (),
-    judges: Sequence[VerdictCounts] = (),
-) -> None:
-    """The run's jobs, and the batches that are open or failed. ``now``: epoch seconds; ``without_results``: batches
-    whose answers came, and whose raw results are gone."""
-    from rich.text import Text
-
-    state = (str(status.state).replace("_", " "), _STYLES.get(status.state, "yellow"))
-    console().print(Text.assemble((one_line(status.run), "bold"), "  ", state, "  ", money_line(status)))
-    if status.reason:
-        say_line(status.reason, "yellow")
-    show(jobs_table(status.jobs))
-    if sent := most_urgent(status.batches, SHOWN_BATCHES):
-        console().print()
-        show(batches_table(sent, now), gap=1)
-        if (more := sum(batch.state in OPEN for batch in status.batches) - len(sent)) > 0:
-            say_line(f"{plural(more, 'more open batch', 'more open batches')}: `layton-batch status RUN --json`", "dim")
-    for line in (*failure_lines(status.jobs, words), *lacking_told(judges), *_words(status)):
-        say_line(line, "yellow")
-    if without_results:
-        batches = plural(len(without_results), "batch", "batches")
-        say_line(
-            f"The raw results of {batches} are gone, such as {without_results[0]}: tables that are damaged cannot be "
-            "made again from them. Put *.jsonl.zst back into the batch's folder from a copy.",
-            "yellow",
-        )
-    for trouble in status.troubles:
-        say_line(trouble_line(trouble), "yellow")
-    if expected := expectation(status, now):
-        say_line(expected)
 
 
 def trouble_line(trouble: ProviderTrouble) -> str:
@@ -174,7 +98,7 @@ def trouble_line(trouble: ProviderTrouble) -> str:
 
 def trouble_json(trouble: ProviderTrouble) -> dict[str, object]:
     """Return a provider's trouble in the form of ``status --json``."""
-    moments = {"since": _moment(trouble.since), "next_try": _moment(trouble.next_try)}
+    moments = {"since": moment_text(trouble.since), "next_try": moment_text(trouble.next_try)}
     return {name: getattr(trouble, name) for name in ("provider", "message", "requests", "needs_person")} | moments
 
 
@@ -187,7 +111,7 @@ def most_urgent(batches: Sequence[Batch], count: int) -> list[Batch]:
     ]
 
 
-def failure_lines(jobs: Sequence[JobStatus], words: Words) -> Iterator[str]:
+def failure_lines(jobs: Sequence[JobStatus], words: Mapping[str, Sequence[tuple[str, int]]]) -> Iterator[str]:
     """Yield how the requests of each job with failures ended, and what the provider said."""
     for job in jobs:
         if job.unanswered:
@@ -207,7 +131,7 @@ def _account(job: JobStatus) -> str:
     return f"{plural(job.requests, 'request')} = {' + '.join(parts)}"
 
 
-def _words(status: Status) -> Iterator[str]:
+def batch_lines(status: Status) -> Iterator[str]:
     """Yield the reasons of open batches, and of those that wait for a person, each once. ``trouble_line`` tells what a
     provider does not take, ``failure_lines`` what it refused, and the run's own reason why the budget holds its first
     batch back; the others are counted."""
@@ -311,120 +235,3 @@ def expectation(status: Status, now: float) -> str | None:
     moment = utc(last)
     day = f"{moment:%H:%M}" if last - now < timedelta(hours=20).total_seconds() else f"{moment:%Y-%m-%d %H:%M}"
     return f"What is at the providers is expected to end by {day} UTC, as half of the batches before it did."
-
-
-def no_price(names: Sequence[str]) -> str:
-    """Say that models, each as ``provider model``, get no requests for want of a price, and what to do."""
-    near = next(filter(None, (near_model(*name.split(" ", 1)) for name in names)), "")
-    return (
-        f"There is a budget, and no price is known for {', '.join(names)}: nothing is sent to it{near or '.'} Check "
-        "the model's id; if it is right, add [[prices]] for it to the manifest, or take [budget] out"
-    )
-
-
-def next_steps(status: Status, run_source: str | None = None, *, reserves_expected: bool = False) -> list[str]:
-    """Return the next steps for a person, a sentence each with its command.
-
-    ``run_source``: the run's name or path in the commands. ``reserves_expected``: ``[budget] bound`` is ``expected``.
-    """
-    run = one_line(run_source or status.run)
-    steps = [
-        f"Look for {batch.id} at {batch.provider}, then: layton-batch resolve {run} {batch.id} "
-        "--adopt ID (it is there), --not-made (it is not), or --give-up (nobody can tell)"
-        for batch in status.batches
-        if batch.state is Lifecycle.LOST
-    ][:3]
-    if any(batch.state is Lifecycle.COLLECTED and batch.needs_person for batch in status.batches):
-        steps.append(
-            f"`layton-batch retry {run}` and then `run` ask again for what was cancelled; "
-            f"`layton-batch cancel {run}` ends the run without it."
-        )
-    match status.state:
-        case RunState.NEEDS_PERSON if not steps:
-            steps.append("Fix what the line above names, then run the same command again.")
-        case RunState.OVER_BUDGET if unpriced := _unpriced(status):
-            steps.append(f"{no_price(unpriced)}; then run the same command again.")
-        case RunState.OVER_BUDGET if reserves_expected:
-            steps.append(
-                "The budget stopped it. Raise [budget] max_usd (or --max-usd), or lower [budget] safety; then run the "
-                "same command again."
-            )
-        case RunState.OVER_BUDGET:
-            steps.append(
-                "The budget stopped it. Raise [budget] max_usd (or --max-usd), lower max_output_tokens of the models, "
-                'or set bound = "expected" in [budget]; then run the same command again.'
-            )
-        case RunState.CANCELLED:
-            steps.append(
-                "The run is cancelled. Every answer that was received is kept. "
-                f"`layton-batch retry {run}` and then `run` continue it, and pay for the remaining requests."
-            )
-        case RunState.RUNNING:
-            steps.append("The run is not finished. The same command continues it.")
-        case RunState.DONE:
-            steps += _steps_after_end(status, run)
-    return steps
-
-
-def _steps_after_end(status: Status, run: str) -> Iterator[str]:
-    """Yield the next steps of a run that is done. ``run``: its name or folder."""
-    if status.unanswered:
-        yield from _corrections(status)
-        if missing := missing_in_files(status):
-            yield f"{missing}."
-        if unanswered := sum(job.unanswered - _refused(job) for job in provider_jobs(status)):
-            requests = plural(unanswered, "request")
-            yield f"{requests} without an answer: `layton-batch retry {run}` gives them one more attempt."
-    elif any(job.role == Role.PREDICT for job in status.jobs):
-        yield f"Done. See `layton-batch leaderboard {run}`, or open site/index.html in the run's folder."
-    else:
-        yield "Done. The run has no model: add [[models]] to its manifest, then run the same command again."
-
-
-def missing_in_files(status: Status) -> str | None:
-    """Say which answers no imported file has, and what to do; None where files have all."""
-    files = {
-        batch.job_id: (batch.reason or "").removeprefix(FROM_FILE) for batch in status.batches if is_imported(batch)
-    }
-    jobs = [job for job in status.jobs if job.id in files and job.unanswered]
-    if not jobs:
-        return None
-    count = sum(job.unanswered for job in jobs)
-    models = first_of(dict.fromkeys(job.model for job in jobs))
-    names = first_of(dict.fromkeys(files[job.id] for job in jobs))
-    return (
-        f"{plural(count, 'answer is', 'answers are')} missing in {names} ({models}) and counted as wrong; nobody is "
-        "asked for answers of a file. Fill them in there and give the same `judge` or `import` command again"
-    )
-
-
-def provider_jobs(status: Status) -> list[JobStatus]:
-    """Return the jobs whose answers came from a provider, not from a file."""
-    imported = {batch.job_id for batch in status.batches if is_imported(batch)}
-    return [job for job in status.jobs if job.id not in imported]
-
-
-def _refused(job: JobStatus) -> int:
-    """Return the number of requests that the provider refuses however often they are sent."""
-    return job.errors.get(ErrorClass.INVALID_REQUEST, 0)
-
-
-def _corrections(status: Status) -> Iterator[str]:
-    """Yield what to correct in the manifest for models whose requests their provider refused."""
-    refused: dict[tuple[str, str, str], int] = {}
-    for job in provider_jobs(status):
-        if count := _refused(job):
-            key = "[[models]]" if job.role == Role.PREDICT else "[[jury.judges]] or the panel file"
-            about = (job.provider, job.model, key)
-            refused[about] = refused.get(about, 0) + count
-    for (provider, model, key), count in refused.items():
-        yield one_line(
-            f"{provider} refused {plural(count, 'request')} of {model}, and would refuse the same again. Correct "
-            f"{model!r} in {key} of the manifest by what {provider} said, then `layton-batch run` it again."
-        )
-
-
-def _unpriced(status: Status) -> list[str]:
-    """The models of batches that the budget holds back since nobody knows a price."""
-    held = [batch for batch in status.batches if batch.state is Lifecycle.PLANNED and batch.max_cost is None]
-    return list(dict.fromkeys(one_line(f"{batch.provider} {batch.model}") for batch in held))

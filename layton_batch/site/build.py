@@ -18,7 +18,7 @@ from layton_batch.runs.folders import made_up_note
 from layton_batch.runs.status import Status
 from layton_batch.scoring.leaderboard import complete
 from layton_batch.site.board import read_board, this_set
-from layton_batch.site.compare_page import compares_items, has_comparison, write_compare_page
+from layton_batch.site.compare_page import has_comparison, write_compare_page
 from layton_batch.site.cost_page import write_cost_page
 from layton_batch.site.item_pages import write_item_pages
 from layton_batch.site.items_page import write_items_page
@@ -28,6 +28,7 @@ from layton_batch.site.method_page import write_method_page
 from layton_batch.site.model_pages import write_model_pages
 from layton_batch.site.pages import short_line
 from layton_batch.site.run_page import notices, write_run_page
+from layton_batch.site.run_site import RunSite
 from layton_batch.site.run_tables import board_settings, date_of_tables, is_graded_by_rule, item_ids, table
 from layton_batch.site.sent import SentRequests
 from layton_batch.site.site_digests import write_digests
@@ -109,33 +110,33 @@ def _write_pages(
     board = read_board(folder, ranked, settings)
     on_these = this_set(ranked)
     here = read_board(folder, on_these, settings) if on_these.height else None
-    count, models = sum(map(len, item_ids(folder))), len({row.model for row in board.rows})
-    run = short_line(status.run)
-    about: dict[str, object] = {
-        "run": run, "title": settings.title or settings.name or run, "date": date_of_tables(folder), "ask": settings,
-        "sentence": lead(settings, count, models, by_rule=board.by_rule, has_labels=board.has_labels),
-        "board": board, "here": here, "made_up": made_up_note(folder), "item_count": count,
-        "status": status, "spent": money(status.spent_usd),
-        "notices": notices(status), "by_rule": is_graded_by_rule(folder, board.metric), **given,
+    ids, models = item_ids(folder), len({row.model for row in board.rows})
+    run, date, is_by_rule = short_line(status.run), date_of_tables(folder), is_graded_by_rule(folder, board.metric)
+    title = settings.title or settings.name or run
+    variables: dict[str, object] = {
+        "run": run, "title": title, "date": date, "ask": settings,
+        "sentence": lead(settings, len(ids), models, by_rule=board.by_rule, has_labels=board.has_labels),
+        "board": board, "here": here, "made_up": made_up_note(folder), "item_count": len(ids),
+        "status": status, "spent": money(status.spent_usd), "notices": notices(status), "by_rule": is_by_rule, **given,
         "has_charts": any(row.number("score") is not None for row in board.rows),
         "has_comparison": has_comparison(folder, len(board.rows)),
     }  # fmt: skip
+    site = RunSite(folder, building, settings, board, here, ids, title, date, is_by_rule, variables)
     with ExitStack() as stack:
         sent = SentRequests(folder, stack)
-        items = write_item_pages(folder, board, sent, building / "items", about)
-    write_items_page(building / "items", items, board, about)
-    compares = compares_items(folder, len(board.rows), count)
-    marks = write_model_pages(folder, board, here, items, sent, building, about, compares=compares)
-    if about["has_comparison"]:
-        write_compare_page(folder, board, items, marks, building, about)
-    write_judges_page(folder, items, building, about)
-    write_cost_page(bill, building, about)
-    write_method_page(folder, board, here, sent.systems, building, about, has_hints=settings.hints is not None)
-    write_run_page(folder, status, building, about)
+        items = write_item_pages(site, sent)
+    write_items_page(site, items)
+    marks = write_model_pages(site, items, sent)
+    if variables["has_comparison"]:
+        write_compare_page(site, items, marks)
+    write_judges_page(site, items)
+    write_cost_page(site, bill)
+    write_method_page(site, sent.systems)
+    write_run_page(site, status)
     charts: Sequence[Chart] = ()
-    if about["has_charts"]:
+    if variables["has_charts"]:
         from layton_batch.site.charts import write_charts  # Altair takes a second
 
-        charts = write_charts(folder, board, here, building, about, earlier)
-    write_leaderboard_page(folder, settings, stored, board, here, charts, bill, building, about)
+        charts = write_charts(site, earlier)
+    write_leaderboard_page(site, stored, charts, bill)
     return len(items)

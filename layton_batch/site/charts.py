@@ -28,11 +28,11 @@ from layton_batch.drawing import (
     titled,
 )
 from layton_batch.errors import file_error
-from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.history import BoardSnapshot, snapshots
 from layton_batch.site.board import Board, BoardRow
 from layton_batch.site.item_rates import ItemRates, item_rates
-from layton_batch.site.pages import more_assets, short_line, small_money, write
+from layton_batch.site.pages import short_line, small_money
+from layton_batch.site.run_site import RunSite
 from layton_batch.stats.distributions import two_sided_t_quantile
 from layton_batch.text import shortened
 
@@ -110,25 +110,22 @@ class _View:
 _NO_VIEW = _View(())
 
 
-def write_charts(
-    folder: RunFolder, board: Board, here: Board | None, building: Path, about: Mapping[str, object], earlier: Path
-) -> list[Chart]:
-    """Write the page of charts and the files of each chart; nothing for a board without scores.
+def write_charts(site: RunSite, earlier: Path) -> list[Chart]:
+    """Write the page of charts and the files of each chart.
 
-    ``here``: the board on this set beside that on new items; ``earlier``: the site before, whose pictures are taken
-    where their data are the same. Raises FileError, and DamagedTableError for a table that cannot be read.
+    ``earlier``: the site before, whose pictures are taken where their data are the same. Raises FileError, and
+    DamagedTableError for a table that cannot be read.
     """
-    if all(row.number("score") is None for row in board.rows):
-        return []
+    folder, building, board, here = site.folder, site.building, site.board, site.here
     views = [_view(board, "new", "", " (new items)"), _view(here, "these", "_this_set", " (this set)")] if here else []
     described = _describe(views or [_view(board)], item_rates(folder, board.metric), snapshots(folder.history))
     try:
         (building / FOLDER).mkdir()
-        _draw(building, earlier, SHARED, _share_card(_view(board), str(about["title"])))
+        _draw(building, earlier, SHARED, _share_card(_view(board), site.title))
         drawn = [_drawn(chart, building, earlier) for chart in described]
     except OSError as error:
         raise file_error(f"cannot write {building / FOLDER}: {error.strerror or error}", error) from error
-    write(building / "charts.html", "charts.html", **about, **more_assets(), charts=drawn)
+    site.write("charts.html", charts=drawn)
     return drawn
 
 
@@ -408,8 +405,10 @@ def _radar(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
         f"{LEAST_ITEMS} items."
     )
     rows = [row for name in names for row in ring(name, shares[name], labels[name])]
-    lines = _Lines(rows, labels, models, {"x": x, "y": y, "order": alt.Order("order:Q")})
-    return _line_chart("radar", "Categories by model", words, lines, under, width=240, height=240)
+    order = alt.Order("order:Q")
+    return _line_chart(
+        "radar", "Categories by model", words, rows, labels, models, under, width=240, height=240, x=x, y=y, order=order
+    )
 
 
 _ROUND = alt.Scale(domain=[-1.15, 1.15], nice=False)
@@ -445,48 +444,44 @@ def _spread(rates: ItemRates) -> Chart | None:
 # ---- lines ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Lines:
-    """A line for each model. ``rows``: its points, with ``name`` and ``label``; ``labels``: its description by name, in
-    the legend's order; ``colours``: by name; ``encoding``: where the points are."""
-
-    rows: Sequence[Row]
-    labels: Mapping[str, str]
-    colours: Mapping[str, str]
-    encoding: Mapping[str, Any]
-
-    def drawn(self, names: Sequence[str], *, with_legend: bool) -> alt.Chart:
-        """Return the lines of some models."""
-        scale = alt.Scale(domain=list(names), range=[self.colours.get(name, BLUE) for name in names])
-        place = alt.Legend(
-            title=None, orient="bottom", columns=2, labelLimit=180, symbolType="stroke", symbolStrokeWidth=3
-        )
-        rows = [row for row in self.rows if row["name"] in set(names)]
-        colour = alt.Color("name:N", scale=scale, legend=place if with_legend else None)
-        lines = alt.Chart(table(rows)).mark_line(strokeWidth=2)
-        encoded: alt.Chart = lines.encode(color=colour, description=LABEL, **self.encoding)
-        return encoded
-
-
 def _line_chart(
     name: str,
     title: str,
     words: str,
-    lines: _Lines,
+    rows: Sequence[Row],
+    labels: Mapping[str, str],
+    colours: Mapping[str, str],
     under: Sequence[alt.Chart] = (),
     view: _View = _NO_VIEW,
-    **size: int,
+    *,
+    width: int,
+    height: int,
+    **encoding: Any,
 ) -> Chart:
-    """Draw the first models with a legend for the file, and all models for the page, where a reader chooses."""
-    names, title = list(lines.labels), title + view.title
+    """Draw a line for each model: the first ones with a legend for the file, and all for the page, where a reader
+    chooses.
+
+    ``rows``: the points, with ``name`` and ``label``; ``labels``: a line's description by name, in the legend's order;
+    ``encoding``: where the points are.
+    """
+    names, title = list(labels), title + view.title
     first = names[:MOST_LINES]
+
+    def lines(shown: Sequence[str], legend: alt.Legend | None) -> alt.Chart:
+        scale = alt.Scale(domain=list(shown), range=[colours.get(model, BLUE) for model in shown])
+        colour = alt.Color("name:N", scale=scale, legend=legend)
+        chart = alt.Chart(table([row for row in rows if row["name"] in set(shown)])).mark_line(strokeWidth=2)
+        encoded: alt.Chart = chart.encode(color=colour, description=LABEL, **encoding)
+        return encoded
+
+    place = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=180, symbolType="stroke", symbolStrokeWidth=3)
     left_out = f" The file has the first {len(first)} of {len(names)} models." if len(names) > len(first) else ""
     forms = {
-        "": _form(title, [*under, lines.drawn(first, with_legend=True)], **size),
-        "-page": _form(title, [*under, lines.drawn(names, with_legend=False)], **size),
+        "": _form(title, [*under, lines(first, place)], width=width, height=height),
+        "-page": _form(title, [*under, lines(names, None)], width=width, height=height),
     }
-    legend = tuple((model, lines.colours.get(model, BLUE)) for model in names)
-    marks = {label: at for at, label in enumerate(lines.labels.values())}
+    legend = tuple((model, colours.get(model, BLUE)) for model in names)
+    marks = {label: at for at, label in enumerate(labels.values())}
     return Chart(name + view.file, title, words + left_out, forms, view.key, legend, len(first), marks)
 
 
@@ -513,8 +508,11 @@ def _hints(view: _View) -> Chart | None:
     ]
     x = alt.X("hints:O", title="Hints", axis=alt.Axis(labelAngle=0))
     words = "Scores of models by how many hints they were given. Elsewhere, @1 behind a name is 1 hint."
-    lines = _Lines(rows, labels, {row.model: row.colour for row in view.rows}, {"x": x, "y": _score_axis()})
-    return _line_chart("hints", "Scores by hints", words, lines, view=view, width=WIDTH, height=240)
+    colours = {row.model: row.colour for row in view.rows}
+    return _line_chart(
+        "hints", "Scores by hints", words, rows, labels, colours, view=view, width=WIDTH, height=240, x=x,
+        y=_score_axis(),
+    )  # fmt: skip
 
 
 def _history(boards: Sequence[BoardSnapshot], view: _View, colours: Mapping[str, str]) -> Chart | None:
@@ -542,8 +540,10 @@ def _history(boards: Sequence[BoardSnapshot], view: _View, colours: Mapping[str,
     x = alt.X("at:T", title=None, scale=alt.Scale(type="utc", domain=ends), axis=axis)
     words = "Scores of today’s models on each board that the run ended with."
     by_name = {short_line(name): colours.get(short_line(row["model"]), BLUE) for name, row in today.items()}
-    lines = _Lines(rows, labels, by_name, {"x": x, "y": _score_axis()})
-    return _line_chart("history", "Scores over refreshes", words, lines, view=view, width=WIDTH, height=240)
+    return _line_chart(
+        "history", "Scores over refreshes", words, rows, labels, by_name, view=view, width=WIDTH, height=240, x=x,
+        y=_score_axis(),
+    )  # fmt: skip
 
 
 def _milliseconds(snapshot: BoardSnapshot) -> int:

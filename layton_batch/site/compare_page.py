@@ -14,9 +14,9 @@ import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.compare import MOST_COMPARED
-from layton_batch.site.board import Board
 from layton_batch.site.items_page import ListedItem
-from layton_batch.site.pages import more_assets, short_line, write
+from layton_batch.site.pages import short_line
+from layton_batch.site.run_site import RunSite
 from layton_batch.site.run_tables import table
 
 MOST_CELLS = 400_000
@@ -66,20 +66,14 @@ def _write_script(building: Path, name: str, variable: str, entries: Sequence[ob
     (building / ANSWERS / name).write_bytes(b"%s = [\n%s];\n" % (variable.encode(), lines))
 
 
-def write_compare_page(
-    folder: RunFolder,
-    board: Board,
-    items: Sequence[ListedItem],
-    marks: Sequence[str],
-    building: Path,
-    about: Mapping[str, object],
-) -> None:
+def write_compare_page(site: RunSite, items: Sequence[ListedItem], marks: Sequence[str]) -> None:
     """Write the page with its data: ``models``, ``items`` (page, name), ``marks`` (a letter an item, by model),
     ``scores`` (on these items, on new ones) and ``better`` (by pair ``i,j``: percent on these items, percent on new
     ones, and the ends of the intervals of both differences, in points).
 
     ``marks``: of each row, none where items are not compared.
     """
+    folder, board = site.folder, site.board
     columns = ("model", "n_hints", "other", "other_hints", "better", "lower", "upper",
                "better_new", "lower_new", "upper_new")  # fmt: skip
     places = {(row.values["model"], row.hints): place for place, row in enumerate(board.rows)}
@@ -91,7 +85,7 @@ def write_compare_page(
         if None not in pair:
             better[f"{pair[0]},{pair[1]}"] = (_percent(here), _percent(new), (low, high), (new_low, new_high))
     if marks:
-        _write_script(building, "items.js", "window.comparedItems", _items(folder, len(items)))
+        _write_script(site.building, "items.js", "window.comparedItems", _items(folder, len(items)))
     data = {
         "models": [row.model + f"@{row.hints}" * board.has_hints for row in board.rows],
         "items": [[item.name, short_line(item.item_id, 60)] for item in items] if marks else [],
@@ -101,7 +95,7 @@ def write_compare_page(
                    for row in board.rows],
     }  # fmt: skip
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    write(building / "compare.html", "compare.html", **about, **more_assets(loads=True), data=text)
+    site.write("compare.html", loads=True, data=text)
 
 
 def _items(folder: RunFolder, count: int) -> list[list[str]]:

@@ -3,15 +3,15 @@ it says *at least*. `cost --format html` is the same table on a page of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from layton_batch.columns import Column, OutputForm
 from layton_batch.costs.notes import bill_notes
 from layton_batch.costs.report import COLUMNS, UNKNOWN, CostLine, CostReport, cost_table, share_text
 from layton_batch.site.html_table import HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable, html_column
-from layton_batch.site.pages import more_assets, render, sentence, short_line, write
+from layton_batch.site.pages import more_assets, render, sentence, short_line
+from layton_batch.site.run_site import RunSite
 
 STAGES = {"predict": "answers", "judge": "jury", "rejudge": "jury on labelled answers"}
 _TOKENS = frozenset({"input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"})
@@ -19,13 +19,14 @@ _SHOWN = [column for column in COLUMNS if OutputForm.PAGE in column.surfaces]
 _SHORT = [column for column in _SHOWN if column.name not in _TOKENS]
 
 
-def write_cost_page(bill: CostReport | None, building: Path, about: Mapping[str, object]) -> None:
+def write_cost_page(site: RunSite, bill: CostReport | None) -> None:
     """Write the page of a bill by provider, model and stage; None: nothing was paid yet."""
-    tables: dict[str, HtmlTable] = {}
     notes = [sentence(note) for note in bill_notes(bill)] if bill else []
-    if bill and bill.lines:
-        tables = {"by_provider": _by_provider(bill), "by_model": bill_table("Cost by model and stage", bill)}
-    write(building / "cost.html", "cost.html", **about, **more_assets(), bill=bill, notes=notes, **tables)
+    paid = bill if bill and bill.lines else None
+    site.write(
+        "cost.html", bill=bill, notes=notes, by_provider=paid and _by_provider(paid),
+        by_model=paid and bill_table("Cost by model and stage", paid),
+    )  # fmt: skip
 
 
 def bill_page(bill: CostReport, runs: Sequence[str], days: str, notes: Sequence[str]) -> str:

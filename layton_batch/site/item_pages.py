@@ -6,15 +6,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.board import Board
 from layton_batch.site.item_content import answer_cells, item_content
 from layton_batch.site.items_page import ListedItem, Tally, shared_answer
 from layton_batch.site.pages import passage, short_line, write
-from layton_batch.site.run_tables import item_ids, portions, replies, selected
+from layton_batch.site.run_site import RunSite
+from layton_batch.site.run_tables import portions, replies, selected
 from layton_batch.site.sent import SentRequest, SentRequests
 
 ITEM_COLUMNS = (
@@ -39,18 +38,17 @@ class Picture:
     problem: str
 
 
-def write_item_pages(
-    folder: RunFolder, board: Board, sent: SentRequests, out: Path, about: Mapping[str, object]
-) -> list[ListedItem]:
-    """Write one page for each item, in order, and return the entries of their list. ``about``: variables of all pages.
+def write_item_pages(site: RunSite, sent: SentRequests) -> list[ListedItem]:
+    """Write one page for each item, in order, and return the entries of their list.
 
     Predictions on items that the items table lacks get pages too, at the end. Raises DamagedTableError.
     """
+    folder, board, ids, out = site.folder, site.board, site.item_ids, site.building / "items"
     out.mkdir()
-    ids = [item_id for part in item_ids(folder) for item_id in part]
     names = [f"{number:0{max(4, len(str(len(ids))))}d}.html" for number in range(1, len(ids) + 1)]
     places = {row.values["model"]: place for place, row in enumerate(reversed(board.rows))}
-    about = {**about, "cells_of": answer_cells, "addresses": {row.key: row.page for row in board.rows}}
+    addresses = {row.key: row.page for row in board.rows}
+    variables = {**site.variables, "cells_of": answer_cells, "addresses": addresses}
     listed: list[ListedItem] = []
     for portion in portions(folder, ids):
         rows = selected(folder, "items", ITEM_COLUMNS, "item_id", portion).iter_rows(named=True)
@@ -62,9 +60,9 @@ def write_item_pages(
             mine = sorted(answers.pop(item_id, ()), key=lambda reply: _place(reply, places))
             row = items.pop(item_id, dict.fromkeys(ITEM_COLUMNS) | {"item_id": item_id})
             at = len(listed)
-            item = _listed(at, names[at], row, mine, board, by_rule=bool(about["by_rule"]))
+            item = _listed(at, names[at], row, mine, board, by_rule=site.is_by_rule)
             neighbours = {"previous": names[at - 1] if at else "", "following": "".join(names[at + 1 : at + 2])}
-            write(out / names[at], "item.html", **about, **neighbours, item=item, row=row, replies=mine,
+            write(out / names[at], "item.html", **variables, **neighbours, item=item, row=row, replies=mine,
                   content=item.content, **_prompts(mine, sent), **_parts(row))  # fmt: skip
             listed.append(item)
     return listed

@@ -10,9 +10,9 @@ from pathlib import Path
 import orjson
 import polars as pl
 
-from layton_batch.site.board import Board
 from layton_batch.site.item_content import ItemContent
-from layton_batch.site.pages import more_assets, short_line, write
+from layton_batch.site.pages import short_line, write
+from layton_batch.site.run_site import RunSite
 from layton_batch.site.run_tables import STANDINGS
 from layton_batch.text import is_formula
 
@@ -125,16 +125,17 @@ def shared_answer(wrong: Iterable[tuple[str, str]]) -> SharedAnswer | None:
     return SharedAnswer(short_line(text, 300), tuple(models)) if len(models) >= LEAST_MODELS else None
 
 
-def write_items_page(folder: Path, items: Sequence[ListedItem], board: Board, about: Mapping[str, object]) -> None:
+def write_items_page(site: RunSite, items: Sequence[ListedItem]) -> None:
     """Write the list's page, the words of its search, and the lists of what models get wrong together."""
+    folder = site.building / "items"
     all_wrong = [item for item in items if item.tally.standing == "wrong"]
     shared = sorted((item for item in items if item.shared), key=lambda item: -len(_models(item)))
     bands = [(str(place), words) for place, words in enumerate(_BANDS)]
     worths = {item.content.picarats for item in items if item.content.picarats is not None}
-    models = list(dict.fromkeys(row.model for row in board.rows))
+    models = list(dict.fromkeys(row.model for row in site.board.rows))
     used_bands = {item.tally.band for item in items}
-    write(
-        folder / "index.html", "items.html", **about, **more_assets(loads=True), items=items,
+    site.write(
+        "items/index.html", "items.html", loads=True, items=items,
         categories=[(name, name) for name in sorted({item.category for item in items} - {""})],
         worths=[(worth, worth) for worth in sorted(worths)],
         bands=[(place, words) for place, words in bands if place in used_bands],
@@ -149,7 +150,7 @@ def write_items_page(folder: Path, items: Sequence[ListedItem], board: Board, ab
         _write_csv(folder / SAME_ANSWER, ("item_id", "category", "question", "answer", "models", "names"),
                    [(item.item_id, item.category, item.question, item.shared.text, str(len(_models(item))),
                      "; ".join(_models(item))) for item in shared if item.shared])  # fmt: skip
-        write(folder / "wrong.html", "wrong.html", **about, all_wrong=all_wrong, shared=shared)
+        write(folder / "wrong.html", "wrong.html", **site.variables, all_wrong=all_wrong, shared=shared)
 
 
 def _models(item: ListedItem) -> tuple[str, ...]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from layton_batch.columns import Table
-from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.diagnosis_record import read_record
 from layton_batch.scoring.judges_told import (
     Section,
@@ -18,7 +16,8 @@ from layton_batch.scoring.judges_told import (
 )
 from layton_batch.site.html_table import plain_table
 from layton_batch.site.items_page import ListedItem
-from layton_batch.site.pages import more_assets, sentence, short_line, write
+from layton_batch.site.pages import sentence, short_line
+from layton_batch.site.run_site import RunSite
 
 MOST_ROWS = 500
 """Most rows of a table that a page shows."""
@@ -37,11 +36,9 @@ _WHY = {
 }
 
 
-def write_judges_page(
-    folder: RunFolder, items: Sequence[ListedItem], building: Path, about: Mapping[str, object]
-) -> None:
+def write_judges_page(site: RunSite, items: Sequence[ListedItem]) -> None:
     """Write the last board's findings about its judges. Raises DamagedTableError for a table that cannot be read."""
-    record = read_record(folder.tables)
+    record = read_record(site.folder.tables)
     sections: list[Mapping[str, object]] = []
     if record is not None:
         links = {item.item_id: f"items/{item.name}" for item in items}
@@ -49,7 +46,7 @@ def write_judges_page(
         findings = [*verdicts_told(record.verdicts), *diagnosis_told(record.diagnosis), mistakes_told(record.diagnosis),
                     *annotators_told(record.annotators)]  # fmt: skip
         sections = [_section(section, links, judges) for section in findings]
-    write(building / "judges.html", "judges.html", **about, **more_assets(), sections=sections)
+    site.write("judges.html", sections=sections)
 
 
 def _section(section: Section, links: Mapping[str, str], judges: Sequence[str]) -> Mapping[str, object]:

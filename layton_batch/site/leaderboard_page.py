@@ -12,12 +12,12 @@ import polars as pl
 from layton_batch.clock import utc
 from layton_batch.costs.report import CostReport
 from layton_batch.files import tables
-from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.history import BoardSnapshot, changes, snapshots
 from layton_batch.scoring.leaderboard import ASSUMES
-from layton_batch.site.board import Board, board_table, failure_table
+from layton_batch.site.board import board_table, failure_table
 from layton_batch.site.items_page import no_formula
-from layton_batch.site.pages import more_assets, short_line, write
+from layton_batch.site.pages import short_line
+from layton_batch.site.run_site import RunSite
 from layton_batch.site.run_tables import BoardSettings
 from layton_batch.text import number_text, plural
 
@@ -36,28 +36,20 @@ _LICENCES = {
 
 
 def write_leaderboard_page(
-    folder: RunFolder,
-    settings: BoardSettings,
-    stored: pl.DataFrame,
-    board: Board,
-    here: Board | None,
-    charts: Sequence[Chart],
-    bill: CostReport | None,
-    building: Path,
-    about: Mapping[str, object],
+    site: RunSite, stored: pl.DataFrame, charts: Sequence[Chart], bill: CostReport | None
 ) -> None:
-    """Write the page and the leaderboard as files. ``stored``: the table with models that are not complete;
-    ``about``: variables of all pages."""
-    title = str(about["title"])
+    """Write the page and the leaderboard as files. ``stored``: the table with models that are not complete."""
+    board = site.board
     incomplete = stored.filter(pl.col("progress").is_not_null())["model", "progress"]
-    write(
-        building / "index.html", "index.html", **about, **more_assets(), bill=bill,
-        table=board_table(f"Leaderboard of {title}", board, here), failures=failure_table(folder, board),
+    site.write(
+        "index.html", bill=bill,
+        table=board_table(f"Leaderboard of {site.title}", board, site.here),
+        failures=failure_table(site.folder, board),
         makers=sorted({row.maker for row in board.rows} - {""}), assumes=ASSUMES,
         incomplete=[(short_line(model), short_line(progress)) for model, progress in incomplete.iter_rows()],
         first_charts=[chart for chart in charts if chart.name.startswith("cost")],
-        boards=_history(snapshots(folder.history)), downloads=_write_downloads(stored, building),
-        licence=licence(settings), citation=citation(settings, title, str(about["date"])),
+        boards=_history(snapshots(site.folder.history)), downloads=_write_downloads(stored, site.building),
+        licence=licence(site.settings), citation=citation(site.settings, site.title, site.date),
     )  # fmt: skip
 
 

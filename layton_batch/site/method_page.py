@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import orjson
 
@@ -15,39 +14,30 @@ from layton_batch.scoring.rules import HIERARCHICAL, PAPER
 from layton_batch.scoring.uncalibrated import UNCALIBRATED
 from layton_batch.site.board import Board
 from layton_batch.site.html_table import HtmlTable, plain_table
-from layton_batch.site.pages import more_assets, passage, short_line, write
+from layton_batch.site.pages import passage, short_line
+from layton_batch.site.run_site import RunSite
 from layton_batch.site.sent import MOST_SYSTEMS
 
 _QUIET = ("name", "models", "prices", "prompts", "limits")
 """Parts of a manifest that have a place of their own, or say nothing of what was asked."""
 
 
-def write_method_page(
-    folder: RunFolder,
-    board: Board,
-    here: Board | None,
-    systems: Sequence[str],
-    building: Path,
-    about: Mapping[str, object],
-    *,
-    has_hints: bool,
-) -> None:
+def write_method_page(site: RunSite, systems: Sequence[str]) -> None:
     """Describe the method from the frozen manifest; only the terms if the manifest cannot be read.
 
-    ``here``: the board on this set where it differs; ``systems``: system texts by number. Raises FileError for a file
-    that cannot be read.
+    ``systems``: system texts by number. Raises FileError for a file that cannot be read.
     """
-    frozen = _frozen(folder)
+    frozen = _frozen(site.folder)
     manifest, prompts = _table(frozen.get("manifest")), _table(frozen.get("prompts"))
-    write(
-        building / "method.html", "method.html", **about, **more_assets(),
-        terms=_terms(board, here, has_hints=has_hints),
+    site.write(
+        "method.html",
+        terms=_terms(site.board, site.here, has_hints=site.settings.hints is not None),
         settings=list(_settings(manifest)),
         models=_shown("Models, as they were asked", _MODEL, map(_model, _tables(manifest.get("models")))),
         judges=_shown("Judges, as they were asked", _MODEL, map(_model, _tables(frozen.get("panel")))),
         revisions=_shown("Revisions of the manifest", _REVISION, map(_revision, _tables(frozen.get("revisions")))),
         prompts=[(short_line(name), shown) for name, text in prompts.items() if (shown := passage(str(text)))],
-        hashes=_shown("Files and their SHA-256", ("file", "SHA-256"), _hashes(folder)),
+        hashes=_shown("Files and their SHA-256", ("file", "SHA-256"), _hashes(site.folder)),
         identity=short_line(frozen.get("identity")),
         version=__version__,
         manifest=passage(orjson.dumps(manifest, option=orjson.OPT_INDENT_2).decode()) if manifest else None,

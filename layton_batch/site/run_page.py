@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from layton_batch.clock import utc
 from layton_batch.columns import Table, columns
@@ -13,7 +12,8 @@ from layton_batch.records import Batch
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.status import JobStatus, RunState, Status
 from layton_batch.site.html_table import NOTHING, HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable, plain_table
-from layton_batch.site.pages import macros, more_assets, short_line, write
+from layton_batch.site.pages import macros, short_line
+from layton_batch.site.run_site import RunSite
 from layton_batch.states import Lifecycle
 from layton_batch.text import plural
 
@@ -36,7 +36,7 @@ def notices(status: Status) -> list[str]:
     return [short_line(text, 500) for text in (words, status.reason, *why) if text] if words else []
 
 
-def write_run_page(folder: RunFolder, status: Status, building: Path, about: Mapping[str, object]) -> None:
+def write_run_page(site: RunSite, status: Status) -> None:
     """Write the page about the run rather than its board."""
     reused = [batch for batch in status.batches if batch.state is Lifecycle.COLLECTED and not batch.submitted_at]
     sent = sorted((batch for batch in status.batches if batch not in reused),
@@ -46,10 +46,10 @@ def write_run_page(folder: RunFolder, status: Status, building: Path, about: Map
     roles = {job.id: _role(job.role) for job in status.jobs}
     rows = [_row(batch, roles.get(batch.job_id, ""), begin, (end - begin) or 1.0) for batch in sent[:MOST_BATCHES]]
     caption = "Batches in the order in which they were sent"
-    write(
-        building / "run.html", "run.html", **about, **more_assets(),
+    site.write(
+        "run.html",
         by_role=_by_role(status.jobs), by_job=_by_job(status.jobs), batch_counts=_batch_counts(status.batches),
-        failures=_failures(folder, status),
+        failures=_failures(site.folder, status),
         batches=HtmlTable(caption, _COLUMNS, [HtmlBody(rows, "batch-rows")], kind="cards batches") if rows else None,
         begin=_moment(begin), end=_moment(end), took=_duration(end - begin) if end > begin else "",
         more=max(len(sent) - MOST_BATCHES, 0), reused=_reused(reused),

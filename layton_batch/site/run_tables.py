@@ -151,12 +151,12 @@ the whole jury."""
 _LETTERS = {"right": "1", "partly": "2", "wrong": "0", "void": "0", "open": "-"}
 
 
-def item_ids(folder: RunFolder) -> tuple[list[str], list[str]]:
-    """Return the ids of the items table in its order, and ids that only predictions have."""
+def item_ids(folder: RunFolder) -> list[str]:
+    """Return the ids of the items table in its order, then ids that only predictions have."""
     listed = table(folder, "items", ("item_id",))["item_id"].to_list()
     predicted = table(folder, "predictions", ("item_id",))["item_id"].unique(maintain_order=True)
     have = set(listed)
-    return listed, [item_id for item_id in predicted if item_id not in have]
+    return listed + [item_id for item_id in predicted if item_id not in have]
 
 
 def portions(folder: RunFolder, values: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -153,7 +153,7 @@ def test_a_night_in_which_a_provider_takes_nothing_says_who_why_and_since_when_a
     listener = Listener()
     with desk(tmp_path, monkeypatch, refusals) as bench, listener.at() as address:
         begun = bench.lab.clock.now()
-        monkeypatch.setattr("layton_batch.commands.overnight.deadline", lambda _until, clock: clock.now() + 2 * 3600)
+        monkeypatch.setattr("layton_batch.commands.overnight.deadline", lambda _until, clock: clock.now() + 600)
         path = bench.write(quiz_text(("openai", "mistral"), limit=2))
         code, summary, text = night(bench, path, webhook=address)
         [run] = summary["runs"]

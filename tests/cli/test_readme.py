@@ -294,8 +294,8 @@ def test_every_option_that_a_page_names_exists() -> None:
 
 def test_every_exit_code_of_the_page_is_the_programs() -> None:
     from layton_batch.cli import entry, status_command
-    from layton_batch.commands import run_result
     from layton_batch.errors import LaytonBatchError
+    from layton_batch.reports import run_result
 
     text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     printed = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}

@@ -370,25 +370,6 @@ def test_odd_result_lines_are_noted_and_only_a_person_has_damaged_answers_sent_a
         assert {name.split("-")[-2] for name in twice} == {"000003"}
 
 
-def test_a_reply_that_is_not_json_is_asked_again_or_looked_into_and_nothing_is_paid_twice(at_desk: Open) -> None:
-    calls = ("upload", "create", "poll", "results")
-    faults = [Fault(on=on, action="not_json", provider=provider, times=1) for provider in SHAPES for on in calls]
-    with at_desk(*faults) as bench:
-        end = call("run", bench.write(quiz_text(SHAPES, limit=2)), "--json")
-        assert (end.code, "Traceback" in end.err) == (4 if reasons(end) else 0, False), end.err
-        assert set(bench.lab.billed().values()) <= {1}
-
-
-def test_an_unknown_status_is_named_to_the_person_and_never_taken_for_running(at_desk: Open) -> None:
-    with at_desk(Fault(on="batch", action="unknown_status", provider="openai", name="pondering\x1b[2J")) as bench:
-        path = bench.write(quiz_text())
-        call("run", path, "--once")
-        bench.lab.clock.sleep(60)
-        call("run", path, "--once")
-        shown = call("status", "lab").out
-        assert ("pondering" in shown, "\x1b" in shown + call("status", "lab", "--log").out) == (True, False)
-
-
 def test_answers_that_are_broken_refused_or_cut_are_outcomes_of_their_own_and_charged(at_desk: Open) -> None:
     kinds = (("1", "malformed_text"), ("2", "refused"), ("3", "truncated"))
     faults = [Fault(on="row", action=action, provider="openai", match="00000" + number) for number, action in kinds]

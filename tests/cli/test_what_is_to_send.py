@@ -14,7 +14,8 @@ from layton_batch.cli import conversation
 from layton_batch.cli.conversation import TerminalConversation
 from layton_batch.cli.notes import notes_said
 from layton_batch.commands import consent
-from layton_batch.commands.driving import Conversation, open_and_drive
+from layton_batch.commands.consent import Conversation
+from layton_batch.commands.driving import open_and_drive
 from layton_batch.errors import NotAgreedError
 from layton_batch.pipeline import advance
 from layton_batch.records import Item, Prompt
@@ -54,8 +55,7 @@ def asks(bench: Lab, text: str, *, yes: bool = False, is_here: bool = False) -> 
     """Ask on the terminal whether to send; the providers are elsewhere unless ``is_here``."""
     settings = bench.settings if is_here else Settings.from_environment({}, bench.folder)
     with bench.open(text) as run, notes_said():
-        ask = TerminalConversation(is_quiet=False).ask
-        consent.agree(run, settings, ask, yes=yes, quiet=False, is_gone=False)
+        consent.agree(run, settings, TerminalConversation(), yes=yes)
 
 
 def test_a_plan_says_what_was_asked_already(bench: Lab) -> None:

@@ -19,7 +19,6 @@ import pytest
 import layton_batch as lb
 from layton_batch.commands import driving
 from layton_batch.commands.parameters import Source
-from layton_batch.commands.run_result import RunResult
 from layton_batch.drawing import specification, svg
 from layton_batch.errors import (
     DataError,
@@ -32,6 +31,7 @@ from layton_batch.errors import (
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.frames import read_frame
 from layton_batch.reports.leaderboard_tables import Leaderboard
+from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
 from tests.support.cli_harness import Desk, call, desk

@@ -35,8 +35,9 @@ class Later(ThreadPoolExecutor):
         self.waiting: list[Callable[[], object]] = []
 
     def submit(self, work: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
-        self.waiting.append(lambda: work(*given, **named))
-        return Future()
+        future: Future[Any] = Future()
+        self.waiting.append(lambda: future.set_result(work(*given, **named)))
+        return future
 
     def work(self) -> None:
         """Do what waits."""

@@ -13,13 +13,12 @@ from rich.console import Console
 from layton_batch.cli.progress import TROUBLE_SECONDS, TroubleLines, progress_line, screen
 from layton_batch.columns import OutputForm
 from layton_batch.records import Batch
+from layton_batch.reports.next_steps import next_steps
+from layton_batch.reports.run_result import RunResult
 from layton_batch.reports.status_tables import (
     duration,
     jobs_table,
     money_line,
-    next_steps,
-    print_status,
-    status_json,
     trouble_line,
 )
 from layton_batch.runs.status import JobStatus, ProviderTrouble, RunState, Status, place
@@ -79,7 +78,7 @@ def test_a_note_on_unplanned_jobs_says_what_they_wait_for(first: JobStatus, note
 
 def test_json_tells_of_each_open_batch_when_it_was_read_is_asked_next_and_what_is_set_aside() -> None:
     one = flying(submitted_at=NOW, read_at=NOW + 60, due_at=NOW + 90, deadline_at=NOW + 3600)
-    document = status_json(replace(status([one, ended()]), expected_ends={one.id: NOW + 600}))
+    document = RunResult(replace(status([one, ended()]), expected_ends={one.id: NOW + 600})).as_json()
     batches = document["batches"]
     assert isinstance(batches, list)
     shown = batches[0]
@@ -99,7 +98,7 @@ def test_durations_are_short(seconds: float, said: str) -> None:
 
 def test_what_the_provider_said_and_what_to_do_next_stand_below(capsys: pytest.CaptureFixture[str]) -> None:
     refused = ended(state=Lifecycle.COLLECTED, outcome=BatchOutcome.FAILED, reason="the file is broken")
-    print_status(status([refused], RunState.DONE), NOW, {"predict-m": [("bad\x1b[2J prompt", 2)]})
+    RunResult(status([refused], RunState.DONE), words={"predict-m": [("bad\x1b[2J prompt", 2)]}).show_status(NOW)
     said = " ".join(capsys.readouterr().out.split())
     assert "no answer predict-m: 12 requests = 3 succeeded + 2 errored (invalid_request 2) + 1 missing" in said
     assert "openai said (2): bad" in said
@@ -142,7 +141,7 @@ def test_one_reason_of_several_batches_is_one_line_and_creates_of_unknown_cost_a
     held = [planned(id=name, reason="held back: openai: creates answered with HTTP 503") for name in ("a", "b", "c")]
     counts = {"given_up_creates": 3, "closed_creates": 1, "extra_batches": 1}
     paid = ended(id="d", state=Lifecycle.COLLECTED, **counts, creates_usd=Decimal("0.5"))
-    print_status(status([*held, paid]), NOW)
+    RunResult(status([*held, paid])).show_status(NOW)
     said = " ".join(capsys.readouterr().out.split())
     assert "planned a and 2 more: held back: openai: creates answered with HTTP 503" in said
     assert said.count("held back") == 1
@@ -165,7 +164,7 @@ def test_a_trouble_names_provider_number_moment_and_its_own_sentence() -> None:
     said = trouble_line(trouble)
     assert said.startswith("gemini: 40 requests wait since 2027-01-15 07:00 UTC; next try 08:01:00 UTC: Quota")
     assert "\x1b" not in said
-    document = status_json(replace(status([failing()]), troubles=(trouble,)))["troubles"]
+    document = RunResult(replace(status([failing()]), troubles=(trouble,))).as_json()["troubles"]
     assert document == [
         {
             "provider": "gemini",
@@ -183,7 +182,7 @@ def test_what_was_spent_above_the_stated_bounds_is_said() -> None:
     cheap = ended(id="other", state=Lifecycle.COLLECTED, spent_usd=Decimal("0.10"), max_cost=Decimal("0.50"))
     above = status([dear, cheap])
     assert above.above_bounds_usd == Decimal("0.25")
-    assert status_json(above)["above_bounds_usd"] == "0.25"
+    assert RunResult(above).as_json()["above_bounds_usd"] == "0.25"
     assert "$0.2500 above the bounds that were set aside" in money_line(above)
     assert "above" not in money_line(status([cheap]))
 

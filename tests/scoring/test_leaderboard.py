@@ -17,7 +17,7 @@ from layton_batch.cli.surface import print_document
 from layton_batch.errors import DataError
 from layton_batch.files.leaderboard_columns import ESTIMATE, STORED
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
-from layton_batch.reports.leaderboard_tables import Leaderboard, board_csv, board_markdown, board_notes
+from layton_batch.reports.leaderboard_tables import Leaderboard, board_notes
 from layton_batch.reports.table import folded
 from layton_batch.scoring import board, leaderboard
 from layton_batch.scoring.evidence import Entrant
@@ -398,7 +398,7 @@ def test_hostile_names_are_harmless_in_the_table(capsys: pytest.CaptureFixture[s
 
 
 def test_hostile_names_are_harmless_in_csv(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = list(csv.DictReader(io.StringIO(board_csv(hostile_board().frame))))
+    rows = list(csv.DictReader(io.StringIO(Leaderboard(hostile_board().frame).text("csv"))))
     assert len(rows) == len(HOSTILE)
     for row in rows:
         assert not row["model"].lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠"))
@@ -408,7 +408,7 @@ def test_hostile_names_are_harmless_in_csv(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_hostile_names_are_harmless_in_markdown() -> None:
-    lines = board_markdown(hostile_board().frame).splitlines()
+    lines = Leaderboard(hostile_board().frame).text("md").splitlines()
     assert len(lines) == 2 + len(HOSTILE)
     for line in lines[2:]:
         assert line.replace("\\|", "").count("|") == 12

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.commands.compare import ComparisonDocument
 from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.reports.statistics import print_comparison
 from layton_batch.scoring import compare
 from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.compare import compare_marks, compare_votes, pairs_by_marks, pairs_by_votes
@@ -81,7 +81,7 @@ def test_a_pair_whose_interval_leaves_0_out_is_said_to_be_separated(
     assert all(standing.separated for standing in apart.standings)
     assert not any(standing.separated for standing in together.standings)
     for comparison in (apart, together):
-        print_comparison(comparison, target)
+        ComparisonDocument(comparison, target, None).show()
         shown = capsys.readouterr().out
         assert ("The two are separated" in shown) == (comparison is apart)
 
