@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,43 +27,37 @@ from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import MatchingBatch, Response, Snapshot, Submission, Usage
 from layton_batch.states import Lifecycle
 from tests.hostile.reply_grammar import bent_reply
-from tests.providers import documents
-from tests.providers.documents import Json, chat, claude, gemini_reply, replied
+from tests.providers.documents import Json, read_cases
 from tests.support.batch_states import AT, COST, ended, flying, submitting
 from tests.support.tiers import FAMILIES, tiered
 
-COUNTS: Json = {"total": 2, "completed": 1, "failed": 1}
-OPENAI = documents.openai_batch("completed", output_file_id="o", request_counts=COUNTS, metadata={"layton_batch": "t"})
-TOGETHER: Json = {"id": "j", "status": "COMPLETED", "input_file_id": "f", "output_file_id": "o", "created_at": "2027"}
-DONE: Json = {"num_requests": 2, "num_pending": 0, "num_success": 2}
-XAI: Json = {"batch_id": "b", "name": "t/2", "cancel_time": None, "state": DONE}
-BATCHES: Mapping[str, Json] = {
-    **dict.fromkeys(("openai", "groq", "doubleword"), OPENAI),
-    "anthropic": documents.anthropic_batch("ended"),
-    "gemini": documents.gemini_batch("BATCH_STATE_SUCCEEDED", response={"responsesFile": "files/r"}),
-    "mistral": documents.mistral_job("SUCCESS", output_file="o"),
-    "together": TOGETHER,
-    "openrouter": documents.openrouter_batch(results=[replied("openrouter", chat())]),
-    "xai": XAI,
-}
+BATCHES = ("openai", "groq", "doubleword", "anthropic", "gemini", "mistral", "together", "openrouter", "xai")
 ROWS = {"gemini": "operations", "xai": "batches"}
 """Where a list has its batches, if not in ``data``."""
-BODIES = {"anthropic": claude(), "gemini": gemini_reply()}
 KINDS = ("list", "batch", "results")
 MOST_STORED = 2**63 - 1
 ADDRESS = "http://127.0.0.1:9"
 
 
+@cache
 def sound(name: str, kind: str) -> bytes:
-    """The provider's reply to a call of this kind."""
-    batch = BATCHES[name]
-    if kind == "batch" or (kind, name) == ("results", "openrouter"):
-        return json.dumps(batch).encode()
-    row = replied(name, BODIES.get(name, chat(usage=documents.TOKENS)))
-    if kind == "results":
-        return json.dumps({"results": [row]} if name == "xai" else row).encode()
-    page = {ROWS.get(name, "data"): [batch], "has_more": False, "total": 1}
-    return json.dumps([batch] if name == "together" else page).encode()
+    """The provider's reply to a call of this kind, with the first batch or row of test_forms which says enough."""
+    if kind == "list":
+        batch = json.loads(sound(name, "batch"))
+        page = {ROWS.get(name, "data"): [batch], "has_more": False, "total": 1}
+        return json.dumps([batch] if name == "together" else page).encode()
+    file, key = ("batches.jsonl", "reply") if kind == "batch" else ("replies.jsonl", "line")
+    wire = "openai" if name in ("groq", "doubleword") else name
+    reply = next(case[key] for case in read_cases(file) if case["provider"] == wire and says_enough(case))
+    if kind == "results" and name in ("openrouter", "xai"):
+        reply = {"id": "b", "status": "completed", "results": [reply]}
+    return json.dumps(reply).encode()
+
+
+def says_enough(case: Json) -> bool:
+    """Return whether a batch has ended, or a row is an answer with its tokens."""
+    expected = case.get("expected", {})
+    return expected.get("state") == "ended" or bool(expected.get("input_tokens"))
 
 
 @dataclass(slots=True)
