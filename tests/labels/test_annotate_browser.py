@@ -14,12 +14,12 @@ from pathlib import Path
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.labels import read_label_actions
-from tests.labels.app_desk import served
 from tests.labels.conftest import Copied
-from tests.labels.label_desk import PLAIN
+from tests.labels.label_runs import PLAIN, board
+from tests.labels.opened_app import served
 from tests.labels.payloads import PAYLOADS
 from tests.labels.test_annotate_guard import say_everywhere
-from tests.support.cli_harness import call, start
+from tests.support.cli_harness import start
 from tests.support.devtools import Browser, Tab
 
 ID = "document.querySelector('[name=id]').value"
@@ -105,9 +105,7 @@ def label_by_keys(page: Page, keys: str, labels: int) -> None:
 
 def half_widths(root: Path) -> float:
     """Of this set, the sum over all models."""
-    ended = call("leaderboard", root.name, "--format", "json", "--this-set")
-    rows: list[dict[str, float]] = json.loads(ended.out)
-    return sum(row["half_width"] for row in rows)
+    return sum(row["half_width"] for row in board(root, "--this-set"))
 
 
 def test_labels_by_keys_survive_a_kill_and_shorten_the_next_board_s_intervals(
