@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,7 +22,6 @@ import pytest
 from layton_batch.batches import machine
 from layton_batch.batches.batch_results import DownloadResult, Lack, Shortfall
 from layton_batch.errors import ProviderError
-from layton_batch.files.digests import file_digest
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import MatchingBatch, Response, Snapshot, Submission, Usage
@@ -142,7 +142,7 @@ def test_a_reply_of_any_form_is_read_or_is_an_error_of_its_provider(
     (number, seed), read, path = drawn, 0, tmp_path / "b.jsonl"
     random = Random(crc32(f"{name} {kind} {seed}".encode()))
     path.write_bytes(b'{"custom_id": "c-1", "body": {}}\n')
-    asked = Submission("b", "t", path, path.name, file_digest(path, "").sha256, 1, "m", "f", AT.now, AT.now)
+    asked = Submission("b", "t", path, path.name, sha256(path.read_bytes()).hexdigest(), 1, "m", "f", AT.now, AT.now)
     wire = Wire(name, kind=kind)
     base = f"{ADDRESS}/v1" if name in ("openai", "doubleword", "openrouter", "xai") else ADDRESS
     with wire.in_place(), closing(connect(name, Access("a-key", base))) as provider:

@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from layton_batch.files.digests import file_digest
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Submission
@@ -128,5 +128,5 @@ def submission(tmp_path: Path) -> Submission:
     """A batch file of one request, uploaded."""
     path = tmp_path / "shard-1.jsonl"
     path.write_bytes(b'{"custom_id":"a"}\n')
-    digest = file_digest(path, "").sha256
+    digest = sha256(path.read_bytes()).hexdigest()
     return Submission("b1", "tag-b1", path, "tag-b1.jsonl", digest, 1, "the-model", "file-in", intended_at=NOW)

@@ -20,7 +20,8 @@ from layton_batch.sandbox import Fault
 from layton_batch.sandbox.server import APIS
 from layton_batch.sandbox.wire.api import ProviderApi
 from layton_batch.settings import Settings
-from layton_batch.testing import providers as loopback
+from layton_batch.testing.providers import Answer as Reply
+from layton_batch.testing.providers import HandlerCall, Loopback
 from tests.support.lab import Lab, lab
 
 _HOP = frozenset({"transfer-encoding", "connection", "keep-alive"})
@@ -65,7 +66,7 @@ def kind_of(method: str, path: str) -> tuple[str, str]:
     raise AssertionError(f"no provider has {method} {path}")
 
 
-def passed_on(home: str, call: loopback.HandlerCall) -> Answer | None:
+def passed_on(home: str, call: HandlerCall) -> Answer | None:
     """Return the answer of the sandbox at ``home``; None: it broke the connection.
 
     The Host header goes on as it came: addresses that a provider gives out then lead here again.
@@ -82,13 +83,9 @@ def passed_on(home: str, call: loopback.HandlerCall) -> Answer | None:
         connection.close()
 
 
-def on_the_wire(answer: Answer | None) -> loopback.Answer:
+def on_the_wire(answer: Answer | None) -> Reply:
     """Return an answer as the loopback server gives it."""
-    return (
-        loopback.Answer(drop=True)
-        if answer is None
-        else loopback.Answer(answer.status, answer.content, dict(answer.headers))
-    )
+    return Reply(drop=True) if answer is None else Reply(answer.status, answer.content, dict(answer.headers))
 
 
 class Tampering:
@@ -98,7 +95,7 @@ class Tampering:
         self.tamper: Tamper = honest
         self._home = home
 
-    def answer(self, call: loopback.HandlerCall) -> loopback.Answer:
+    def answer(self, call: HandlerCall) -> Reply:
         answer = passed_on(self._home, call)
         if answer is not None:
             answer = self.tamper(*kind_of(call.method, call.path.partition("?")[0]), call.path, answer)
@@ -112,7 +109,7 @@ def hostile(
     """A lab whose program sees every provider through a proxy, and has these ``variables`` in its environment."""
     with lab(folder, *faults, batch_seconds=batch_seconds) as there:
         between = Tampering(there.server.url)
-        with loopback.Loopback(between.answer) as proxy:
+        with Loopback(between.answer) as proxy:
             environment = {
                 name: value.replace(there.server.url, proxy.url) for name, value in there.server.environment().items()
             }
