@@ -65,15 +65,9 @@ class Page:
         self.complaints += self.tab.trouble()
         self.addresses += self.tab.requests()
 
-    def press(self, key: str) -> None:
-        """A key that changes this page."""
-        told = {"key": key, "text": "\r" if key == "Enter" else key if len(key) == 1 else ""}
-        self.tab.call("Input.dispatchKeyEvent", {"type": "keyDown", **told})
-        self.tab.call("Input.dispatchKeyEvent", {"type": "keyUp", "key": key})
-
     def leave_by(self, key: str) -> None:
         """A key that leads to another page."""
-        self.after(lambda: self.press(key))
+        self.after(lambda: self.tab.press(key))
 
     def id(self) -> str:
         found: str = self.tab.run(ID)
@@ -99,7 +93,7 @@ def label_by_keys(page: Page, keys: str, labels: int) -> None:
         if key in "yn":
             page.leave_by(key)
         else:
-            page.press("1")
+            page.tab.press("1")
             page.leave_by("4")
 
 
@@ -139,19 +133,19 @@ def test_every_key_does_what_the_help_says_and_pages_fit_a_phone(
     folder = RunFolder(root)
     with served(root) as address:
         page = page_of(browser, tmp_path, address)
-        page.press("?")
+        page.tab.press("?")
         assert page.tab.run("document.querySelector('#help').open")
-        page.press("?")
+        page.tab.press("?")
         assert not page.tab.run("document.querySelector('#help').open")
-        page.press("h")
+        page.tab.press("h")
         assert page.tab.run("document.querySelector('.hints').open")
-        page.press("m")
+        page.tab.press("m")
         for letter in "you s1":
-            page.press(letter)
-        page.press("Escape")
+            page.tab.press(letter)
+        page.tab.press("Escape")
         assert page.tab.run("document.querySelector('textarea').value") == "you s1"
         first = page.id()
-        page.press("2")
+        page.tab.press("2")
         page.leave_by("Enter")
         assert [(one.answer_correct, one.note) for one in read_label_actions(folder).labels()] == [(False, "you s1")]
         page.leave_by("z")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
+
+from tests.support.paths import SHARED_DATA
 
 Json = dict[str, Any]
-CASES = Path(__file__).parent / "cases"
+Case = Mapping[str, Any]
+CASES, RECORDED = Path(__file__).parent / "cases", SHARED_DATA / "wire"
 NOW = 1_800_000_000.0
 """When the submission of the tests was intended: 2027-01-15T08:00:00Z."""
 
@@ -17,6 +21,15 @@ NOW = 1_800_000_000.0
 def read_cases(name: str) -> Sequence[Json]:
     """Return the lines of a file of cases."""
     return [orjson.loads(line) for line in (CASES / name).read_bytes().splitlines()]
+
+
+def cases(name: str, *, having: str = "provider", recorded: str = "") -> pytest.MarkDecorator:
+    """Play the lines of a file that have a key, and the lines of a file of recordings if its folder is there."""
+    own = enumerate(read_cases(name), 1)
+    played = [pytest.param(case, id=f"{case['provider']} {line}") for line, case in own if having in case]
+    seen = (RECORDED / recorded).read_bytes().splitlines() if recorded and RECORDED.is_dir() else ()
+    real = [pytest.param(case, id=case["id"], marks=pytest.mark.shared_data) for case in map(orjson.loads, seen)]
+    return pytest.mark.parametrize("case", [*played, *real])
 
 
 def anthropic_batch(status: str = "in_progress", made: str = "2027-01-15T08:00:10Z", **changes: Any) -> Json:

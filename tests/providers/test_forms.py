@@ -4,7 +4,6 @@ come all the same: one line of ``cases/*.jsonl`` each, and what the dialect writ
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -19,27 +18,14 @@ from layton_batch.providers.error_classes import failure_class
 from layton_batch.providers.request_line import request_line
 from layton_batch.providers.result_rows import named_in
 from layton_batch.records import JsonValue, Response, Snapshot, Submission
-from tests.support.paths import SHARED_DATA
 
 from .conftest import IMAGE, KEY, Play, make_request
-from .documents import CASES, read_cases
+from .documents import CASES, Case, cases
 
-RECORDED = SHARED_DATA / "wire"
 READINGS = json.loads((CASES / "recorded_batches.json").read_bytes())
 """What the words that stand with each recorded batch mean to the program."""
 NO_CREDIT = "A12"
 """An account without credit: told as the account's trouble here, which waits for a person like a limit does."""
-
-Case = Mapping[str, Any]
-
-
-def cases(name: str, *, having: str = "provider", recorded: str = "") -> pytest.MarkDecorator:
-    """Play the lines of a file that have a key, and the lines of a file of recordings if its folder is there."""
-    own = enumerate(read_cases(name), 1)
-    played = [pytest.param(case, id=f"{case['provider']} {line}") for line, case in own if having in case]
-    seen = (RECORDED / recorded).read_bytes().splitlines() if recorded and RECORDED.is_dir() else ()
-    real = [pytest.param(case, id=case["id"], marks=pytest.mark.shared_data) for case in map(orjson.loads, seen)]
-    return pytest.mark.parametrize("case", [*played, *real])
 
 
 def facts(record: Response | Snapshot) -> dict[str, Any]:
