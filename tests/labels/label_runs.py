@@ -87,6 +87,12 @@ def exported(root: Path, form: str) -> list[Row]:
     return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
 
 
+def publish(root: Path) -> None:
+    """Score the run, and write its pages."""
+    ended = call("site", root.name, "--out", root.parent / "pages")
+    assert ended.code == 0, ended.err
+
+
 def note_as_written(root: Path, path: Path) -> None:
     """Have a run's state say that the program wrote this file of it."""
     with open_store(RunFolder(root), Settings(root.parent)) as store:
