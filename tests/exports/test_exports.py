@@ -17,7 +17,7 @@ import pytest
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from tests.support.cli_harness import Ending, call
-from tests.support.finished_runs import RULES, jury_run, rule_run
+from tests.support.lab import SPLITS, lab, manifest_text, rule_text
 from tests.support.paths import SHARED_DATA
 from tests.support.tiers import tiered
 
@@ -28,14 +28,21 @@ HOSTILE = (
 )  # fmt: skip
 
 
+def _finished(folder: Path, text: str) -> RunFolder:
+    with lab(folder) as there:
+        there.finish(text)
+        return there.run_folder(text)
+
+
 @pytest.fixture(scope="module")
 def jury(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    return jury_run(tmp_path_factory.mktemp("jury"))
+    """Two models on four riddles, a jury of one."""
+    return _finished(tmp_path_factory.mktemp("jury"), manifest_text(("openai", "anthropic")))
 
 
-@pytest.fixture(scope="module", params=tiered(RULES, ci=("rome",)))
+@pytest.fixture(scope="module", params=tiered(SPLITS, ci=("rome",)))
 def rule(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> RunFolder:
-    return rule_run(tmp_path_factory.mktemp("rule"), request.param)
+    return _finished(tmp_path_factory.mktemp("rule"), rule_text(request.param))
 
 
 def _export(folder: RunFolder, form: str, out: Path, *more: str) -> Ending:

@@ -16,8 +16,7 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import JsonValue
 from tests.support.cli_harness import call
-from tests.support.finished_runs import rule_lab, rule_text
-from tests.support.lab import Lab, lab, manifest_text, named
+from tests.support.lab import Lab, lab, manifest_text, named, rule_text
 from tests.support.pages import without_pages as without_pages
 from tests.support.tiers import tiered
 
@@ -100,7 +99,7 @@ def jury(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
 @pytest.fixture(scope="module", params=tiered(RULES, ci=("samples",)))
 def rule(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Whole]:
     text = RULES[request.param]
-    with rule_lab(tmp_path_factory.mktemp("rule")) as bench:
+    with lab(tmp_path_factory.mktemp("rule")) as bench:
         bench.finish(text)
         metrics = tuple(bench.table(text, "grades")["metric"].unique(maintain_order=True))[:2]
         yield Whole(bench, text, metrics)

@@ -104,15 +104,29 @@ def manifest_text(
     return text + _models(providers) + (jury or one_judge) + (demo_prices() if prices is None else prices)
 
 
+SPLITS = {"mcq_idk": "demo", "rome": "llm", "zebralogic": "all"}
+"""Splits of the bundled items that a rule grades, by task."""
+
+
 def quiz_text(
-    providers: tuple[str, ...] = ("openai",), *, limit: int = 3, top: str = "", prices: str | None = None
+    providers: tuple[str, ...] = ("openai",),
+    *,
+    limit: int = 3,
+    top: str = "",
+    prices: str | None = None,
+    task: str = "mcq_idk",
 ) -> str:
-    """Write a manifest of multiple choice: a rule grades the answers, so that a run is one job a model.
+    """Write a manifest whose answers a rule grades, multiple choice by default, so that a run is one job a model.
 
     For claims that are about batches and no jury: such a run takes half the time of one with a judge.
     """
-    text = f'name = "lab"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\nsplit = "demo"\nlimit = {limit}\n{top}\n'
-    return text + _models(providers) + (demo_prices() if prices is None else prices)
+    text = f'name = "lab"\ntask = "{task}"\n[items]\nsource = "bundled"\nsplit = "{SPLITS[task]}"\nlimit = {limit}\n'
+    return f"{text}{top}\n" + _models(providers) + (demo_prices() if prices is None else prices)
+
+
+def rule_text(task: str) -> str:
+    """Write the manifest of three models on twelve items that a rule grades."""
+    return quiz_text(("openai", "gemini", "groq"), limit=12, task=task)
 
 
 def _models(providers: tuple[str, ...]) -> str:
