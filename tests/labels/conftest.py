@@ -15,7 +15,7 @@ import pytest
 from layton_batch.annotate import forecast
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import LabelForecast
-from tests.labels.label_runs import GOLD_FILE, PLAIN, asked, finish, gold_rows, note_as_written, write_rows
+from tests.labels.label_runs import ANNOTATED, GOLD_FILE, asked, finish, gold_rows, note_as_written, write_rows
 from tests.labels.opened_app import Opened, opened
 from tests.support.pages import without_pages as without_pages
 
@@ -77,6 +77,6 @@ def copied(made: Copied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cop
 def untouched(made: Copied, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """The app of a run in which the tests of a module label nothing."""
     with pytest.MonkeyPatch.context() as patch:
-        root = copy_run(made(PLAIN), PLAIN, tmp_path_factory.mktemp("untouched"), patch)
+        root = copy_run(made(ANNOTATED), ANNOTATED, tmp_path_factory.mktemp("untouched"), patch)
         with opened(root) as app:
             yield app

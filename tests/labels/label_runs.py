@@ -19,7 +19,7 @@ from tests.support.lab import BUNDLED, MODELS, manifest_text
 
 Row = dict[str, Any]
 GOLD_FILE = "gold.jsonl"
-PLAIN, ANNOTATED, WITH_GOLD = "", 'annotations = "labels.jsonl"\n', f'source = "{GOLD_FILE}"\n'
+ANNOTATED, WITH_GOLD = 'annotations = "labels.jsonl"\n', f'source = "{GOLD_FILE}"\n'
 """Lines of [gold]."""
 PROVIDERS = ("openai", "anthropic", "together")
 

@@ -13,7 +13,7 @@ from layton_batch.cli import labelling
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.labels import read_label_actions
 from tests.labels.conftest import Copied
-from tests.labels.label_runs import PLAIN, WITH_GOLD, answers, board, exported, labels_used
+from tests.labels.label_runs import ANNOTATED, WITH_GOLD, answers, board, exported, labels_used
 from tests.labels.opened_app import Opened, opened
 from tests.support.cli_harness import call
 
@@ -25,7 +25,7 @@ def number_of_labels(root: Path) -> int:
 def test_a_label_is_kept_at_once_goes_out_and_in_again_and_the_next_leaderboard_uses_it(
     copied: Copied, tmp_path: Path
 ) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     with opened(root) as app:
         app.label("right", "wrong", note="<b>bold</b>")
         for number in range(1, 12):
@@ -61,7 +61,7 @@ def test_no_response_before_a_label_names_a_model_or_a_verdict(copied: Copied) -
 
 
 def test_one_annotator_in_two_apps_gets_different_answers_and_an_app_that_ended_holds_none(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     with opened(root) as here:
         first = here.shown()
         with opened(root) as there:
@@ -74,7 +74,7 @@ def test_one_annotator_in_two_apps_gets_different_answers_and_an_app_that_ended_
 
 
 def test_unsure_is_no_label_takes_an_earlier_one_away_and_shows_the_answer_to_somebody_else(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     with opened(root) as ada:
         shown = ada.label()
         assert ada.post("/unsure", id=shown).status_code == 303
@@ -91,7 +91,7 @@ CUT = b'{"kind": "label", "item_id": "cut o'
 
 
 def test_the_app_goes_on_where_it_was_and_a_damaged_line_costs_that_line_and_is_said(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     with opened(root) as app:
         keys = [app.key(app.label()) for _ in range(5)]
     log = next((root / "labels").glob("annotate-*.jsonl"))
@@ -108,7 +108,7 @@ def test_the_app_goes_on_where_it_was_and_a_damaged_line_costs_that_line_and_is_
 
 
 def test_several_people_label_a_share_twice_their_agreement_is_shown_and_disputes_are_settled(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     with opened(root, overlap=0.5) as ada:
         mine = {ada.label() for _ in range(10)}
         ada.settle()
@@ -140,7 +140,7 @@ def test_several_people_label_a_share_twice_their_agreement_is_shown_and_dispute
 
 
 def test_the_balanced_queue_goes_on_in_one_order_whatever_was_labelled(copied: Copied) -> None:
-    root, models = copied(PLAIN), list[str]()
+    root, models = copied(ANNOTATED), list[str]()
     for annotator, of_each in (("ada", 3), ("bob", 6)):
         with opened(root, annotator, design="balanced") as app:
             models += [app.key(app.label())[2] for _ in range(9)]
@@ -148,7 +148,7 @@ def test_the_balanced_queue_goes_on_in_one_order_whatever_was_labelled(copied: C
 
 
 def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied, untouched: Opened) -> None:
-    root, forecast = copied(PLAIN), untouched.session.forecast
+    root, forecast = copied(ANNOTATED), untouched.session.forecast
     plan, least = (
         json.loads(call("label", "plan", root.name, *options, "--json").out)
         for options in (("--labels", "12"), ("--half-width", "0"))
@@ -164,7 +164,7 @@ def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied, unt
 
 
 def test_ctrl_c_ends_the_app_well(copied: Copied, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
 
     def interrupt() -> None:
         raise KeyboardInterrupt  # once it waits; a signal would count as a stop of this whole process

@@ -15,7 +15,7 @@ from pathlib import Path
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.labels import read_label_actions
 from tests.labels.conftest import Copied
-from tests.labels.label_runs import PLAIN, board
+from tests.labels.label_runs import ANNOTATED, board
 from tests.labels.opened_app import served
 from tests.labels.payloads import PAYLOADS
 from tests.labels.test_annotate_guard import say_everywhere
@@ -105,7 +105,7 @@ def half_widths(root: Path) -> float:
 def test_labels_by_keys_survive_a_kill_and_shorten_the_next_board_s_intervals(
     browser: Browser, copied: Copied, tmp_path: Path
 ) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     with served_apart(tmp_path, root.name) as (process, address):
         page = page_of(browser, tmp_path, address)
         assert "token" not in page.tab.run("location.href")
@@ -129,7 +129,7 @@ def test_labels_by_keys_survive_a_kill_and_shorten_the_next_board_s_intervals(
 def test_every_key_does_what_the_help_says_and_pages_fit_a_phone(
     browser: Browser, copied: Copied, tmp_path: Path
 ) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     folder = RunFolder(root)
     with served(root) as address:
         page = page_of(browser, tmp_path, address)
@@ -166,7 +166,7 @@ def test_every_key_does_what_the_help_says_and_pages_fit_a_phone(
 
 
 def test_no_attack_in_any_text_runs(browser: Browser, copied: Copied, tmp_path: Path) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     say_everywhere(root, "\n".join(PAYLOADS))
     with served(root) as address:
         page = page_of(browser, tmp_path, address)

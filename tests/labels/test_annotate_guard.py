@@ -14,7 +14,7 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.labels import read_label_actions
 from tests.labels.conftest import Copied
-from tests.labels.label_runs import PLAIN, note_as_written
+from tests.labels.label_runs import ANNOTATED, note_as_written
 from tests.labels.opened_app import ENTRY, ORIGIN, Opened, opened
 from tests.labels.payloads import PAYLOADS
 
@@ -129,7 +129,7 @@ def say_everywhere(root: Path, words: str) -> None:
 
 def test_two_hundred_attacks_in_every_text_change_no_page(copied: Copied) -> None:
     assert len(set(PAYLOADS)) >= 200
-    root, paths = copied(PLAIN), ("/", "/progress", "/adjudicate")
+    root, paths = copied(ANNOTATED), ("/", "/progress", "/adjudicate")
     tame: list[object] = []
     with opened(root, overlap=1.0) as app:
         bob, shown = app.named("bob"), app.shown()

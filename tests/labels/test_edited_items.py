@@ -12,7 +12,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.open import read_run
 from layton_batch.settings import Settings
 from tests.labels.conftest import Copied
-from tests.labels.label_runs import PLAIN, answers, board_and_notes, label, labels_used, write_rows
+from tests.labels.label_runs import ANNOTATED, answers, board_and_notes, label, labels_used, write_rows
 from tests.labels.opened_app import opened
 from tests.support.cli_harness import call
 
@@ -32,7 +32,7 @@ def take(root: Path, *rows: Mapping[str, object]) -> str:
 
 @pytest.mark.parametrize("part", ["question", "justification"])
 def test_an_imported_label_counts_as_long_as_the_item_is_as_it_was_then(copied: Copied, part: str) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     rows = [label(one, False, annotator="ada", time="2026-11-20T10:00:00Z") for one in answers(root)[:2]]
     take(root, *rows)
     assert labels_used(root) == 2
@@ -48,7 +48,7 @@ def test_an_imported_label_counts_as_long_as_the_item_is_as_it_was_then(copied: 
 
 
 def test_the_app_shows_an_answer_again_whose_item_changed(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     with opened(root) as app:
         app.label()
         app.post("/unsure", id=app.shown())

@@ -14,7 +14,7 @@ import pytest
 import layton_batch as lb
 from layton_batch.reports.label_sheet import sheet_csv
 from tests.labels.conftest import Copied
-from tests.labels.label_runs import PLAIN, Row, answers, board, board_and_notes, label, write_rows
+from tests.labels.label_runs import ANNOTATED, Row, answers, board, board_and_notes, label, write_rows
 from tests.support.cli_harness import call, refused
 
 
@@ -28,7 +28,7 @@ def folder(root: Path) -> dict[Path, bytes]:
 
 
 def test_importing_twice_changes_nothing_and_a_later_label_takes_the_place_of_an_earlier(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     said = answers(root)
     first = [label(one, False, annotator="ann", time="2026-11-20T10:00:00Z") for one in said]
     taken = imported(root, "first.jsonl", first)
@@ -52,7 +52,7 @@ def test_importing_twice_changes_nothing_and_a_later_label_takes_the_place_of_an
 def test_a_file_with_a_bad_row_changes_nothing_and_labels_on_what_the_run_lacks_are_kept_and_told(
     copied: Copied, tmp_path: Path
 ) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     said, before = answers(root), folder(root)
     bad = [label(one, True) for one in said]
     bad[4]["justification_correct"] = "no"
@@ -67,7 +67,7 @@ def test_a_file_with_a_bad_row_changes_nothing_and_labels_on_what_the_run_lacks_
     alone = refused("label", "import", root.name, write_rows(tmp_path / "none.jsonl", rows[1:2]))
     assert "nothing was imported" in alone
     assert f"line 1: {suggestion}" in alone
-    shown = call("label", "import", root.name, write_rows(tmp_path / "labels.jsonl", rows))
+    shown = call("label", "import", root.name, write_rows(tmp_path / "some.jsonl", rows))
     assert shown.code == 0
     for told in (
         "7 labels added, 0 changed, 0 unchanged", "6 of them on answers that the run does not have (yet):",
@@ -97,7 +97,7 @@ def written(rows: list[Any], file: str = "ask.csv") -> str:
 
 
 def test_a_plan_is_labelled_in_a_spreadsheet_and_taken_back(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     rows, said = planned(root), {(one["item_id"], one["model"]): one for one in answers(root)}
     assert list(rows[0])[:5] == ["label_id", "item_id", "question", "reference", "answer"]
     for row in rows:
@@ -120,7 +120,7 @@ def test_a_plan_is_labelled_in_a_spreadsheet_and_taken_back(copied: Copied) -> N
 
 
 def test_a_filled_file_is_not_replaced_and_a_wrong_row_is_named_and_nothing_is_imported(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     plan, take = ("label", "plan", root.name, "--labels", "6", "--out"), ("label", "import", root.name)
     rows = planned(root)
     assert "none of its 6 rows has a label: fill in answer_correct" in refused(*take, "ask.csv")

@@ -11,7 +11,6 @@ from layton_batch.files import tables
 from tests.labels.conftest import Copied
 from tests.labels.label_runs import (
     ANNOTATED,
-    PLAIN,
     WITH_GOLD,
     answers,
     board,
@@ -28,7 +27,7 @@ KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "TOGETHER_API_KEY", "GEMINI_API_K
 
 
 def test_without_labels_a_board_is_uncalibrated_has_the_jury_s_share_and_says_what_it_takes(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     rows, said = board(root), answers(root)
     for row in rows:
         verdicts = [one["verdict"] for one in said if one["model"] == row["model"]]
