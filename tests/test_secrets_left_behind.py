@@ -2,27 +2,75 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from layton_batch.processes import started
-from tests.support.lab import MODELS, quiz_text
-from tests.support.paths import ROOT
-from tests.test_secrets import KEYS, LOUD, MAIN, VARIABLES, secrets_in, telltale
+from layton_batch.redaction import HIDDEN
+from tests.support.lab import MODELS, ROOT, quiz_text
+
+KEYS = {name: f"sk-test-{name}-0123456789abcdefSECRET" for name in MODELS}
+LOUD = {"OPENAI_LOG": "debug", "ANTHROPIC_LOG": "debug", "TOGETHER_LOG": "debug", "GROQ_LOG": "debug",
+        "MISTRAL_DEBUG": "1"}  # fmt: skip
+MAIN = """
+import logging, sys
+logging.basicConfig(level=logging.DEBUG)
+from layton_batch.cli import main
+main()
+"""
+
+
+class Telltale(BaseHTTPRequestHandler):
+    """A provider that repeats the key it was given in everything it says."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        told = " ".join(f"{name}: {value}" for name, value in self.headers.items())
+        message = f"Incorrect API key provided: {told}"
+        body = json.dumps({"error": {"message": message, "type": "invalid_request_error", "code": "bad_key"}}).encode()
+        self.send_response((400, 401, 500)[len(self.path) % 3], "no")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_PUT = do_DELETE = do_POST
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def telltale() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Telltale) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def secrets_in(content: bytes) -> list[str]:
+    return [key for key in KEYS.values() if key.encode() in content]
+
 
 PATIENCE_SECONDS = 90.0
-LOUDER = {**LOUD, "MISTRAL_DEBUG": "1"}
-ASKED = ("check", "status", "status --log", "status --log --json", "cancel --no-wait", "cost")
+ASKED = ("check", "status --log", "cancel --no-wait", "cost")
 """What a person looks at afterwards, or tries."""
 
 
 def environment(url: str) -> dict[str, str]:
-    keys = {f"{name.upper()}_API_KEY": key for name, key in KEYS.items()}
-    return keys | {variable: url + path for variable, path in VARIABLES.values()}
+    paths = {name: "/v1" if name in ("openai", "doubleword") else "" for name in MODELS}
+    prefixes = {name: "GOOGLE_GEMINI" if name == "gemini" else name.upper() for name in MODELS}
+    addresses = {f"{prefixes[name]}_BASE_URL": url + path for name, path in paths.items()}
+    return addresses | {f"{name.upper()}_API_KEY": key for name, key in KEYS.items()}
 
 
 def test_a_killed_run_whose_keys_came_from_a_dot_env_leaves_none_behind(tmp_path: Path) -> None:
@@ -30,7 +78,7 @@ def test_a_killed_run_whose_keys_came_from_a_dot_env_leaves_none_behind(tmp_path
     manifest.write_text(quiz_text(tuple(MODELS), limit=1), encoding="utf-8")
     work = tmp_path / "work"
     work.mkdir()
-    with telltale(500) as url:
+    with telltale() as url:
         lines = (f"{name}={value}\n" for name, value in environment(url).items())
         (work / ".env").write_text("".join(lines), encoding="utf-8")
         said, shown = loud_run(work, manifest, tmp_path / "runs")
@@ -42,6 +90,8 @@ def test_a_killed_run_whose_keys_came_from_a_dot_env_leaves_none_behind(tmp_path
     assert secrets_in(said) == []
     assert secrets_in(shown) == []
     assert files_with_keys(tmp_path, {"state.sqlite3"}) == []
+    left = b"".join(path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file())
+    assert HIDDEN.encode() in left  # they were told, and did not pass
 
 
 def files_with_keys(folder: Path, expected: set[str]) -> list[Path]:
@@ -57,7 +107,7 @@ def loud_run(work: Path, manifest: Path, runs: Path) -> tuple[bytes, bytes]:
         process = subprocess.Popen(
             [sys.executable, "-c", MAIN, "run", str(manifest), "--runs", str(runs)],
             cwd=work,
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **LOUDER},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **LOUD},
             stdout=said,
             stderr=subprocess.STDOUT,
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.clock import Pacing
-from layton_batch.errors import DataError, ManifestError, MissingKeyError
+from layton_batch.errors import DataError, LaytonBatchError, ManifestError, MissingKeyError
 from layton_batch.settings import HUB, Settings
 
 
@@ -15,59 +15,47 @@ def settings(tmp_path: Path, **environ: str) -> Settings:
     return Settings.from_environment(environ, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("provider", "key", "url"),
-    [
-        ("openai", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
-        ("anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
-        ("gemini", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
-        ("gemini", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
-        ("mistral", "MISTRAL_API_KEY", "MISTRAL_BASE_URL"),
-        ("together", "TOGETHER_API_KEY", "TOGETHER_BASE_URL"),
-        ("groq", "GROQ_API_KEY", "GROQ_BASE_URL"),
-        ("doubleword", "DOUBLEWORD_API_KEY", "DOUBLEWORD_BASE_URL"),
-        ("xai", "XAI_API_KEY", "XAI_BASE_URL"),
-        ("vertex", "GOOGLE_VERTEX_ACCESS_TOKEN", "GOOGLE_VERTEX_BASE_URL"),
-        ("some-other", "SOME_OTHER_API_KEY", "SOME_OTHER_BASE_URL"),
-    ],
-)
+@pytest.mark.parametrize(("provider", "key", "url"), [
+    *((name, f"{name.upper()}_API_KEY", f"{name.upper()}_BASE_URL")
+      for name in ("openai", "anthropic", "mistral", "together", "groq", "doubleword", "xai")),
+    ("gemini", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"), ("gemini", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
+    ("vertex", "GOOGLE_VERTEX_ACCESS_TOKEN", "GOOGLE_VERTEX_BASE_URL"),
+    ("some-other", "SOME_OTHER_API_KEY", "SOME_OTHER_BASE_URL"),
+])  # fmt: skip
 def test_each_provider_has_its_own_variables(tmp_path: Path, provider: str, key: str, url: str) -> None:
     found = settings(tmp_path, **{key: " secret ", url: "http://127.0.0.1:1/v1"})
     assert found.has_key(provider)
     assert found.access(provider) == ("secret", "http://127.0.0.1:1/v1")
+    assert settings(tmp_path, **{key: "k"}).access(provider).base_url is None  # its SDK knows the address
 
 
 def test_the_documented_gemini_variable_wins(tmp_path: Path) -> None:
     assert settings(tmp_path, GOOGLE_API_KEY="other", GEMINI_API_KEY="own").access("gemini").api_key == "own"
 
 
-def test_without_an_address_the_sdk_chooses(tmp_path: Path) -> None:
-    assert settings(tmp_path, GROQ_API_KEY="k").access("groq").base_url is None
+ADDRESSES = (
+    "api.openai.com/v1", "localhost:8080/v1", "htps://api.openai.com/v1", "http:/127.0.0.1:1/v1", "https://",
+    "https://:443/v1", "https://api.openai.com:99999/v1", "http://127.0.0.1:abc/v1", "http://127.0.0.1:0/v1",
+    "http://[sk-secret", "https://api.openai.com/v1 # mine", "sk-secret",
+)  # fmt: skip
+VERSIONS = ("latest", "1", "v1/../v2", "https://127.0.0.1", "v1 beta")
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "api.openai.com/v1",
-        "localhost:8080/v1",
-        "htps://api.openai.com/v1",
-        "http:/127.0.0.1:1/v1",
-        "https://",
-        "https://:443/v1",
-        "https://api.openai.com:99999/v1",
-        "http://127.0.0.1:abc/v1",
-        "http://127.0.0.1:0/v1",
-        "http://[sk-secret",
-        "https://api.openai.com/v1 # mine",
-        "sk-secret",
-    ],
-)
-def test_an_address_that_cannot_be_called_is_an_error_that_names_its_variable_only(
-    tmp_path: Path, address: str
+@pytest.mark.parametrize(("provider", "variable", "value", "error", "words"), [
+    *(("openai", "OPENAI_BASE_URL", address, ManifestError, "openai: OPENAI_BASE_URL is not") for address in ADDRESSES),
+    *(("gemini", "GOOGLE_GENAI_API_VERSION", version, ManifestError,
+       "gemini: GOOGLE_GENAI_API_VERSION is no version of an API") for version in VERSIONS),
+    *(("gemini", "GEMINI_API_KEY", blank, MissingKeyError, "gemini .*GEMINI_API_KEY or GOOGLE_API_KEY")
+      for blank in ("", "   ")),
+    ("openai", "OPENAI_API_KEY", "sk-1\nX-Other: 2", MissingKeyError, "OPENAI_API_KEY"),  # cannot be a header
+])  # fmt: skip
+def test_what_cannot_be_called_or_sent_is_an_error_that_names_its_variable_only(
+    tmp_path: Path, provider: str, variable: str, value: str, error: type[LaytonBatchError], words: str
 ) -> None:
-    with pytest.raises(ManifestError, match="openai: OPENAI_BASE_URL is not") as caught:
-        settings(tmp_path, OPENAI_API_KEY="k", OPENAI_BASE_URL=address).check_address("openai")
-    assert "sk-secret" not in str(caught.value)
+    found = settings(tmp_path, **{variable: value})
+    with pytest.raises(error, match=words) as caught:
+        (found.check_address(provider), found.access(provider))
+    assert "sk-" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -81,34 +69,13 @@ def test_an_address_that_can_be_called_or_none_is_no_error(tmp_path: Path, addre
 def test_the_version_of_an_api_is_read_as_its_sdk_reads_it(tmp_path: Path) -> None:
     for said, version in (("v1", "v1"), ("v1beta", "v1beta"), ("beta", "v1beta"), (" ", None)):
         found = settings(tmp_path, GOOGLE_GENAI_API_VERSION=said)
-        assert found.api_version("gemini") == version
-        assert found.api_version("openai") is None
-
-
-@pytest.mark.parametrize("said", ["latest", "1", "v1/../v2", "https://127.0.0.1", "v1 beta"])
-def test_a_version_that_is_none_is_refused_before_anything_is_sent(tmp_path: Path, said: str) -> None:
-    with pytest.raises(ManifestError, match="gemini: GOOGLE_GENAI_API_VERSION is no version of an API"):
-        settings(tmp_path, GOOGLE_GENAI_API_VERSION=said).check_address("gemini")
-
-
-@pytest.mark.parametrize("value", ["", "   "])
-def test_a_missing_or_blank_key_is_an_error_that_names_the_variables(tmp_path: Path, value: str) -> None:
-    found = settings(tmp_path, GEMINI_API_KEY=value)
-    assert not found.has_key("gemini")
-    with pytest.raises(MissingKeyError, match=r"gemini .*GEMINI_API_KEY or GOOGLE_API_KEY"):
-        found.access("gemini")
-
-
-def test_a_key_that_cannot_be_a_header_is_refused_without_being_shown(tmp_path: Path) -> None:
-    with pytest.raises(MissingKeyError, match="OPENAI_API_KEY") as caught:
-        settings(tmp_path, OPENAI_API_KEY="sk-1\nX-Other: 2").access("openai")
-    assert "sk-1" not in str(caught.value)
+        assert (found.api_version("gemini"), found.api_version("openai")) == (version, None)
 
 
 def test_keys_are_in_no_repr(tmp_path: Path) -> None:
     found = settings(tmp_path, OPENAI_API_KEY="sk-secret")
-    for shown in (repr(found), str(found), repr(found.access("openai")), str(found.access("openai"))):
-        assert "sk-secret" not in shown
+    access = found.access("openai")
+    assert "sk-secret" not in f"{found!r} {found} {access!r} {access}"
 
 
 def test_dotenv_fills_gaps_and_never_overrides(tmp_path: Path) -> None:

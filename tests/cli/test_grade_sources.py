@@ -11,9 +11,8 @@ import pytest
 
 from tests.support import plug_in
 from tests.support.cli_harness import call
-from tests.support.finished_runs import rule_lab, rule_text
 from tests.support.graded_files import Row, board, lines, models, refused, replies
-from tests.support.lab import lab, quiz_text
+from tests.support.lab import lab, quiz_text, rule_text
 
 METRICS = ("trad_score", "idk_score", "idk_freq", "extract_fail")
 GPQA, LEXAM = "gpqa-diamond-idk", "lexam-en-idk"
@@ -152,7 +151,7 @@ TASKS = ("mcq_idk", "zebralogic", "rome")
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a finished run of every task, named as the task: three models on twelve items."""
-    with rule_lab(tmp_path_factory.mktemp("graded")) as there:
+    with lab(tmp_path_factory.mktemp("graded")) as there:
         for task in TASKS:
             text = rule_text(task).replace('name = "lab"', f'name = "{task}"')
             there.finish(text + '[scoring]\nmetric = "idk_score"\n' * (task == "mcq_idk"))

@@ -17,31 +17,32 @@ import pytest
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from tests.support.cli_harness import Ending, call
-from tests.support.finished_runs import RULES, jury_run, rule_run
+from tests.support.lab import SPLITS, lab, manifest_text, rule_text
 from tests.support.paths import SHARED_DATA
 from tests.support.tiers import tiered
 
 SCHEMAS = SHARED_DATA / "eee"
 HOSTILE = (
-    '=cmd|"/c calc"!A1',
-    "+1",
-    "@SUM(A1)",
-    " =1+1",
-    "a\x1b[2Jb\u202ec",
-    "two\nlines",
-    "<script>x</script>",
+    '=cmd|"/c calc"!A1', "+1", "@SUM(A1)", " =1+1", "a\x1b[2Jb\u202ec", "two\nlines", "<script>x</script>",
     "\U0001f9e9",
-)
+)  # fmt: skip
+
+
+def _finished(folder: Path, text: str) -> RunFolder:
+    with lab(folder) as there:
+        there.finish(text)
+        return there.run_folder(text)
 
 
 @pytest.fixture(scope="module")
 def jury(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    return jury_run(tmp_path_factory.mktemp("jury"))
+    """Two models on four riddles, a jury of one."""
+    return _finished(tmp_path_factory.mktemp("jury"), manifest_text(("openai", "anthropic")))
 
 
-@pytest.fixture(scope="module", params=tiered(RULES, ci=("rome",)))
+@pytest.fixture(scope="module", params=tiered(SPLITS, ci=("rome",)))
 def rule(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> RunFolder:
-    return rule_run(tmp_path_factory.mktemp("rule"), request.param)
+    return _finished(tmp_path_factory.mktemp("rule"), rule_text(request.param))
 
 
 def _export(folder: RunFolder, form: str, out: Path, *more: str) -> Ending:
@@ -69,20 +70,17 @@ def _documents(out: Path) -> dict[Path, dict[str, object]]:
 def test_model_text_is_no_formula_in_csv_and_comes_whole_in_parquet(jury: RunFolder, tmp_path: Path) -> None:
     folder = RunFolder(Path(shutil.copytree(jury.root.parent, tmp_path / "runs")) / jury.root.name)
     (part,) = [path for path in (folder.tables / "predictions").glob("*.parquet") if "larch" in path.name]
-    said = tables.read_part(part)
-    for start in (0, 4):
-        words = pl.Series("justification", HOSTILE[start : start + 4])
-        tables.write(part, said.with_columns(words, raw_text=words), tables.made_from(part))
-        _export(folder, "csv", tmp_path / "csv")
-        _export(folder, "parquet", tmp_path / "parquet")
-        table = pl.read_parquet(tmp_path / "parquet" / "predictions.parquet").filter(model="larch-2-mini")
-        assert table["justification"].to_list() == list(words)
-        for row in _rows(tmp_path / "csv" / "predictions.csv"):
-            for cell in (row["justification"], row["raw_text"]):
-                assert not cell.lstrip().startswith(("=", "+", "-", "@"))
-                assert "\x1b" not in cell
-                assert "\u202e" not in cell
-    assert "two\nlines" in [row["justification"] for row in _rows(tmp_path / "csv" / "predictions.csv")]
+    words, raw = pl.Series("justification", HOSTILE[:4]), pl.Series("raw_text", HOSTILE[4:])
+    tables.write(part, tables.read_part(part).with_columns(words, raw), tables.made_from(part))
+    for form in ("csv", "parquet"):
+        _export(folder, form, tmp_path / form)
+    table = pl.read_parquet(tmp_path / "parquet" / "predictions.parquet").filter(model="larch-2-mini")
+    assert (table["justification"].to_list(), table["raw_text"].to_list()) == (list(words), list(raw))
+    rows = _rows(tmp_path / "csv" / "predictions.csv")
+    assert "two\nlines" in [row["raw_text"] for row in rows]
+    for cell in (row[name] for row in rows for name in ("justification", "raw_text")):
+        assert not cell.lstrip().startswith(("=", "+", "-", "@"))
+        assert not set(cell) & {"\x1b", "\u202e"}
 
 
 # ---- Every Eval Ever -----------------------------------------------------------------------------------------------
@@ -134,9 +132,6 @@ def test_a_site_has_the_same_lines_in_one_file_unless_they_are_too_many(
     jury: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _export(jury, "eee", tmp_path / "out")
-    _export(jury, "eee", tmp_path / "again")
-    lines = [{path.name: path.read_bytes() for path in (tmp_path / name).rglob("*.jsonl")} for name in ("out", "again")]
-    assert lines[0] == lines[1]
     assert call("site", jury.root, "--out", tmp_path / "site").code == 0
     with ZipFile(tmp_path / "site" / "every_eval_ever.zip") as packed:
         found = {name: packed.read(name) for name in packed.namelist() if name.endswith(".jsonl")}

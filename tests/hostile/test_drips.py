@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from socket import socket
 
 import pytest
 
-from layton_batch.errors import AmbiguousCallError, ProviderError, StoppedError, TransientProviderError
+from layton_batch.errors import AmbiguousCallError, StoppedError, TransientProviderError
 from layton_batch.pipeline import advance
 from layton_batch.providers import closing, connect
-from layton_batch.providers.protocol import Access, CallLimits, Provider
+from layton_batch.providers.protocol import Access, CallLimits
 from layton_batch.records import Snapshot, Submission
 from layton_batch.runs.context import Run
 from layton_batch.states import BatchOutcome, Lifecycle
+from tests.hostile.conftest import calls
 from tests.support.lab import MODELS, quiz_text
 from tests.support.raw_server import DRIPS, raw_server
 from tests.support.tampering import Answer, hostile
@@ -28,12 +28,6 @@ ENDED = Snapshot("b", "completed", Lifecycle.ENDED, BatchOutcome.COMPLETED, resu
 GIVEN_UP = "given up|Timeout"  # at the deadline, or at the same moment by the HTTP library itself
 LATEST = 5.0
 """Seconds; much more than these calls need, and far less than they took with timeouts of single reads: for ever."""
-
-
-def calls(provider: Provider, submission: Submission) -> Iterator[tuple[Callable[[], object], type[ProviderError]]]:
-    yield lambda: provider.snapshot("batches/b"), TransientProviderError
-    yield lambda: provider.find(submission), TransientProviderError
-    yield lambda: provider.create(submission), AmbiguousCallError
 
 
 @pytest.mark.parametrize(
@@ -54,9 +48,7 @@ def test_a_call_whose_reply_drips_ends_and_a_create_may_have_been_carried_out(
     name: str, drip: str, submission: Submission
 ) -> None:
     with raw_server(DRIPS[drip]) as url, closing(connect(name, Access("key", url, SHORT))) as provider:
-        with pytest.raises(TransientProviderError):
-            provider.snapshot("batches/b")  # the first call imports the SDK, which is not what is timed
-        for call, expected in calls(provider, submission):
+        for call, expected in calls(provider, submission, TransientProviderError):
             begun = time.monotonic()
             with pytest.raises(expected, match=GIVEN_UP):
                 call()

@@ -67,39 +67,28 @@ def test_a_parquet_file_with_more_rows_than_the_limit_is_refused_before_it_is_re
 # ---- lines, documents, pipes
 
 
-def long_line(path: Path) -> Path:
-    path.write_bytes(b'{"id": "a"}\n{"id": "' + b"b" * (3 * MIB) + b'"}\n')
-    return path
-
-
-READERS: dict[str, Callable[[Path], object]] = {
-    "source": rows,
-    "streamed": lambda path: list(stream_rows(path)),
-    "rome": lambda path: list(read_predictions(path)),
-    "harness": lambda path: list(score_file.json_lines(path)),
-}
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_a_line_beyond_the_limit_is_named(tmp_path: Path, small: None, reader: str) -> None:
-    path = long_line(tmp_path / "x.jsonl")
-    with pytest.raises(DataError, match=r"line 2: the line has more than 1 MiB.*LAYTON_BATCH_MAX_ROW_MIB"):
-        READERS[reader](path)
-
-
-@pytest.mark.parametrize(
-    "read",
-    [
-        lambda path: list(stream_rows(path)),
-        lambda path: list(read_predictions(path)),
-        score_forms.read,
-        inspect_logs.read_zip,
-        json_list,
-        lambda path: read_votes(str(path), "score"),
-    ],
+READERS: tuple[tuple[str, Callable[[Path], object]], ...] = (
+    ("x.jsonl", rows),
+    ("x.jsonl", lambda path: list(stream_rows(path))),
+    ("x.jsonl", lambda path: list(read_predictions(path))),
+    ("x.jsonl", lambda path: list(score_file.json_lines(path))),
+    ("x.json", score_forms.read),
+    ("x.json", inspect_logs.read_zip),
+    ("x.json", json_list),
+    ("x.json", lambda path: read_votes(str(path), "score")),
 )
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, read: Callable[[Path], object]) -> None:
-    path = tmp_path / "pipe.json"
+
+
+@pytest.mark.parametrize(("name", "read"), READERS)
+def test_a_line_beyond_the_limit_is_named_and_a_pipe_is_refused_and_not_waited_for(
+    tmp_path: Path, small: None, name: str, read: Callable[[Path], object]
+) -> None:
+    path = tmp_path / name
+    if path.suffix == ".jsonl":
+        path.write_bytes(b'{"id": "a"}\n{"id": "' + b"b" * (3 * MIB) + b'"}\n')
+        with pytest.raises(DataError, match=r"line 2: the line has more than 1 MiB.*LAYTON_BATCH_MAX_ROW_MIB"):
+            read(path)
+        path.unlink()
     os.mkfifo(path)
     with pytest.raises(DataError, match="is a pipe or a device, not a file"):
         read(path)
@@ -129,57 +118,42 @@ def test_an_archive_of_too_many_or_too_large_members_is_refused(tmp_path: Path, 
 # ---- the web
 
 
-class Web:
-    """Hosts by name, without a network: replies by address."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, replies: dict[str, httpx.Response]) -> None:
-        self.asked: list[str] = []
-        self._replies = replies
-        monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda _, request: self._handle(request))
-
-    def _handle(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(str(request.url))
-        return self._replies[str(request.url)]
+HERE = "http://203.0.113.5/x.jsonl"
 
 
-def fetched(url: str, tmp_path: Path) -> bytes:
-    target = tmp_path / "fetched"
-    addresses.fetch(url, target, token=None, clock=ManualClock(0.0), waits=())
-    return target.read_bytes()
+def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replies: dict[str, httpx.Response]) -> list[str]:
+    """Fetch from hosts that reply so, without a network, until it is given up; the addresses that were asked."""
+    asked: list[str] = []
+
+    def handle(_transport: object, request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return replies[asked[-1]]
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", handle)
+    words = "this machine or its local link, which is not followed|more than 3 MiB.*LAYTON_BATCH_MAX_DOWNLOAD_MIB"
+    with pytest.raises(DataError, match=words):
+        addresses.fetch(HERE, tmp_path / "fetched", token=None, clock=ManualClock(0.0), waits=())
+    return asked
 
 
 def test_a_download_that_inflates_without_an_end_is_given_up(
     tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    packed = gzip.compress(b" " * (64 * MIB))
-    reply = httpx.Response(200, headers={"content-encoding": "gzip"}, stream=httpx.ByteStream(packed))
-    Web(monkeypatch, {"http://203.0.113.5/x.jsonl": reply})
-    with pytest.raises(DataError, match=r"the download has more than 3 MiB.*LAYTON_BATCH_MAX_DOWNLOAD_MIB"):
-        fetched("http://203.0.113.5/x.jsonl", tmp_path)
+    packed = httpx.ByteStream(gzip.compress(b" " * (64 * MIB)))
+    fetched(tmp_path, monkeypatch, {HERE: httpx.Response(200, headers={"content-encoding": "gzip"}, stream=packed)})
     assert (tmp_path / "fetched").stat().st_size <= 3 * MIB
 
 
-NEAR = [
+@pytest.mark.parametrize("host", [
     "127.0.0.1", "127.8.8.8", "localhost", "169.254.169.254", "0.0.0.0", "[::1]", "[fe80::1]", "[::ffff:127.0.0.1]",
     "2130706433",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("host", NEAR)
+])  # fmt: skip
 def test_a_redirect_to_this_machine_or_its_link_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     target = f"http://{host}/latest/meta-data"
-    web = Web(
-        monkeypatch,
-        {
-            "http://203.0.113.5/x.jsonl": httpx.Response(302, headers={"location": target}),
-            target: httpx.Response(200, content=b'{"id": "secret"}'),
-        },
-    )
-    with pytest.raises(DataError, match="an address of this machine or its local link, which is not followed"):
-        fetched("http://203.0.113.5/x.jsonl", tmp_path)
-    assert web.asked == ["http://203.0.113.5/x.jsonl"]
+    replies = {HERE: httpx.Response(302, headers={"location": target}), target: httpx.Response(200, content=b"{}")}
+    assert fetched(tmp_path, monkeypatch, replies) == [HERE]
 
 
 # ---- the keys

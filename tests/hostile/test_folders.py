@@ -1,24 +1,23 @@
-"""Whatever becomes of a run's folder and its state, nobody pays twice: older stores and lost ones."""
+"""Whatever becomes of a run's folder, state and words: nobody pays twice, and it ends with its own exit code."""
 
 from __future__ import annotations
 
 import errno
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from layton_batch.errors import StorageError, StoreError
-from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
+from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.states import Lifecycle
-from tests.support.lab import MODELS, Lab, lab, quiz_text
+from tests.support.cli_harness import PROGRAM, write
+from tests.support.lab import MODELS, ROOT, Lab, lab, quiz_text
 from tests.support.tiers import tiered
-
-
-def states_of(folder: RunFolder) -> list[Path]:
-    return list(folder.workspace.root.glob("state.sqlite3*"))
 
 
 def full_for_marks(monkeypatch: pytest.MonkeyPatch, when: str) -> None:
@@ -35,11 +34,7 @@ def full_for_marks(monkeypatch: pytest.MonkeyPatch, when: str) -> None:
 
 @pytest.mark.parametrize(
     ("provider", "when"),
-    tiered(
-        MODELS,
-        ("open", "replace"),
-        ci=[("openai", "open"), ("anthropic", "replace")],
-    ),
+    tiered(MODELS, ("open", "replace"), ci=[("openai", "open"), ("anthropic", "replace")]),
 )
 def test_without_a_mark_nothing_is_paid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, when: str
@@ -79,10 +74,31 @@ def copy(paid: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 @pytest.mark.parametrize("left", ["intents", "batches", "tables", "run.json"])
 def test_a_folder_that_shows_an_earlier_life_is_no_new_run(copy: Lab, left: str) -> None:
     before, folder = copy.creates(), copy.run_folder(PAID)
-    for path in (*states_of(folder), *folder.root.iterdir(), folder.workspace.root / "batches"):
+    workspace = folder.workspace.root
+    for path in (*workspace.glob("state.sqlite3*"), *folder.root.iterdir(), workspace / "batches"):
         if path.name != left:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     with pytest.raises(StoreError, match=r"Put (the store|state\.sqlite3) back") as refused:
         copy.finish(PAID)
     assert folder.root.name in str(refused.value)
     assert copy.creates() == before
+
+
+# ---- words that nobody can read --------------------------------------------------------------------------------------
+
+STREAMS = ("2>&-", "2>/dev/full", ">&-", ">/dev/full", ">/dev/full 2>/dev/full", "<&- >&- 2>&-")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("streams", tiered(STREAMS, ci=("<&- >&- 2>&-",)))
+def test_a_run_ends_with_its_own_code_whatever_becomes_of_its_words(tmp_path: Path, streams: str) -> None:
+    write(tmp_path, PAID)
+    with Sandbox(SandboxConfig(batch_seconds=1e6)) as server:
+        done = subprocess.run(
+            ["/bin/sh", "-c", f'exec "$0" "$@" {streams}', *PROGRAM, "run", "manifest.toml", "--once"],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **server.environment()},
+            cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert (done.returncode, "Traceback" in done.stderr) == (75, False)
+    (log,) = tmp_path.glob("runs/*/log.jsonl")
+    assert b'"submitted"' in log.read_bytes()

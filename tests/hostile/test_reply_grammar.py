@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
+from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
+from functools import cache
 from random import Random
 from typing import Any
 from zlib import crc32
@@ -20,75 +21,63 @@ import pytest
 from layton_batch.batches import machine
 from layton_batch.batches.batch_results import DownloadResult, Lack, Shortfall
 from layton_batch.errors import ProviderError
-from layton_batch.files.digests import file_digest
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import MatchingBatch, Response, Snapshot, Submission, Usage
 from layton_batch.states import Lifecycle
-from tests.hostile.reply_grammar import bent_reply
-from tests.providers import documents
-from tests.providers.documents import Json, chat, claude, gemini_reply, replied
+from tests.providers.documents import Json, read_cases
 from tests.support.batch_states import AT, COST, ended, flying, submitting
 from tests.support.tiers import FAMILIES, tiered
 
-COUNTS: Json = {"total": 2, "completed": 1, "failed": 1}
-OPENAI = documents.openai_batch("completed", output_file_id="o", request_counts=COUNTS, metadata={"layton_batch": "t"})
-TOGETHER: Json = {"id": "j", "status": "COMPLETED", "input_file_id": "f", "output_file_id": "o", "created_at": "2027"}
-DONE: Json = {"num_requests": 2, "num_pending": 0, "num_success": 2}
-XAI: Json = {"batch_id": "b", "name": "t/2", "cancel_time": None, "state": DONE}
-BATCHES: Mapping[str, Json] = {
-    **dict.fromkeys(("openai", "groq", "doubleword"), OPENAI),
-    "anthropic": documents.anthropic_batch("ended"),
-    "gemini": documents.gemini_batch("BATCH_STATE_SUCCEEDED", response={"responsesFile": "files/r"}),
-    "mistral": documents.mistral_job("SUCCESS", output_file="o"),
-    "together": TOGETHER,
-    "openrouter": documents.openrouter_batch(results=[replied("openrouter", chat())]),
-    "xai": XAI,
-}
+BATCHES = ("openai", "groq", "doubleword", "anthropic", "gemini", "mistral", "together", "openrouter", "xai")
 ROWS = {"gemini": "operations", "xai": "batches"}
 """Where a list has its batches, if not in ``data``."""
-BODIES = {"anthropic": claude(), "gemini": gemini_reply()}
 KINDS = ("list", "batch", "results")
 MOST_STORED = 2**63 - 1
 ADDRESS = "http://127.0.0.1:9"
 
 
+@cache
 def sound(name: str, kind: str) -> bytes:
-    """The provider's reply to a call of this kind."""
-    batch = BATCHES[name]
-    if kind == "batch" or (kind, name) == ("results", "openrouter"):
-        return json.dumps(batch).encode()
-    row = replied(name, BODIES.get(name, chat(usage=documents.TOKENS)))
-    if kind == "results":
-        return json.dumps({"results": [row]} if name == "xai" else row).encode()
-    page = {ROWS.get(name, "data"): [batch], "has_more": False, "total": 1}
-    return json.dumps([batch] if name == "together" else page).encode()
+    """The provider's reply to a call of this kind, with the first batch or row of test_forms which says enough."""
+    if kind == "list":
+        batch = json.loads(sound(name, "batch"))
+        page = {ROWS.get(name, "data"): [batch], "has_more": False, "total": 1}
+        return json.dumps([batch] if name == "together" else page).encode()
+    file, key = ("batches.jsonl", "reply") if kind == "batch" else ("replies.jsonl", "line")
+    wire = "openai" if name in ("groq", "doubleword") else name
+    reply = next(case[key] for case in read_cases(file) if case["provider"] == wire and says_enough(case))
+    if kind == "results" and name in ("openrouter", "xai"):
+        reply = {"id": "b", "status": "completed", "results": [reply]}
+    return json.dumps(reply).encode()
 
 
-@dataclass(slots=True)
-class Wire:
-    """Stands in for the connections of both HTTP libraries: calls for what is bent get it, the others what is sound."""
+def says_enough(case: Json) -> bool:
+    """Return whether a batch has ended, or a row is an answer with its tokens."""
+    expected = case.get("expected", {})
+    return expected.get("state") == "ended" or bool(expected.get("input_tokens"))
 
-    name: str
-    bent: bytes = b""
-    kind: str = "list"
-    headers: Mapping[str, str] = field(
-        default_factory=lambda: {"content-type": "application/json", "date": "Wed, 18 Nov 2026 12:00:00 GMT"}
-    )
 
-    @contextmanager
-    def in_place(self) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as patch:
-            for library in (httpx, httpx2):
+HEADERS = {"content-type": "application/json", "date": "Wed, 18 Nov 2026 12:00:00 GMT"}
 
-                def handle(_transport: object, request: Any, library: Any = library) -> Any:
-                    is_results = any(word in request.url.path for word in ("results", "content", "download"))
-                    kind = "results" if is_results else self.kind
-                    body = self.bent if kind == self.kind else sound(self.name, kind)
-                    return library.Response(200, headers=self.headers, stream=library.ByteStream(body))
 
-                patch.setattr(library.HTTPTransport, "handle_request", handle)
-            yield
+@contextmanager
+def replying(name: str, kind: str, bent: Sequence[bytes]) -> Iterator[None]:
+    """Have both HTTP libraries get the last of ``bent`` in reply to calls of this kind, and what is sound to others."""
+
+    def handler(library: Any) -> Callable[..., Any]:
+        def handle(_transport: object, request: Any) -> Any:
+            is_results = any(word in request.url.path for word in ("results", "content", "download"))
+            its_kind = "results" if is_results else kind
+            body = bent[-1] if its_kind == kind else sound(name, its_kind)
+            return library.Response(200, headers=HEADERS, stream=library.ByteStream(body))
+
+        return handle
+
+    with pytest.MonkeyPatch.context() as patch:
+        for library in (httpx, httpx2):
+            patch.setattr(library.HTTPTransport, "handle_request", handler(library))
+        yield
 
 
 def called(provider: Provider, kind: str, submission: Submission) -> list[Any]:
@@ -100,6 +89,71 @@ def called(provider: Provider, kind: str, submission: Submission) -> list[Any]:
     reading = Snapshot("b-1", "ended", Lifecycle.ENDED, results_ref="files/o")
     lines = [line for part in provider.results(reading) for line in b"".join(part.chunks).split(b"\n")]
     return [provider.decode(line) for line in lines if line]
+
+
+# ---- replies that almost follow a provider's documents
+
+DEEP = "@deep@"
+"""Stands for an array that is nested 5,000 deep, which no writer of JSON writes."""
+LONG_NUMBER = "@digits@"
+"""Stands for a number of 5,000 digits."""
+
+VALUES: tuple[Any, ...] = (
+    None, True, False, 0, -1, 1, 2**31, 2**53 + 1, 2**63, 2**64, 10**400, -(10**400), 1e308, -0.5, float("nan"),
+    float("inf"), float("-inf"), LONG_NUMBER, DEEP, "", " ", "\0", "\ud800", "a\udc00b", "x" * 70_000, "9" * 400,
+    "9" * 5000, "-1", "1e400", "NaN", "²", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59",
+    "2026-02-30T00:00:00Z", [], {}, [[]], [None], [{}], {"": None}, {"error": {"code": 10**400}},
+    {"code": "x", "message": {"message": []}}, ["2"] * 50,
+)  # fmt: skip
+
+
+def bent_reply(whole: bytes, random: Random) -> bytes:
+    """Return a sound reply with one to three changes of its values, and now and then of its bytes."""
+    document = json.loads(whole)
+    for _ in range(random.choice((1, 1, 1, 2, 3))):
+        document = _bent(document, random)
+    text = json.dumps(document).replace(f'"{DEEP}"', "[" * 5000 + "]" * 5000)
+    raw = text.replace(f'"{LONG_NUMBER}"', "7" * 5000).encode()
+    return _damaged(raw, random) if random.random() < 0.1 else raw
+
+
+def _bent(document: Any, random: Random) -> Any:
+    places = list(_places(document))
+    if not places or random.random() < 0.02:
+        return deepcopy(random.choice(VALUES))
+    holder, key = random.choice(places)
+    change = random.randrange(6)
+    if change == 0:
+        del holder[key]
+    elif change == 1 and isinstance(holder, list):
+        holder.insert(key, holder[random.randrange(len(holder))])
+    elif change == 2 and isinstance(holder, dict):
+        holder[str(random.choice(VALUES))[:80]] = holder.pop(key)
+    elif change == 3:
+        other, place = random.choice(places)  # the value of another place
+        holder[key] = json.loads(json.dumps(other[place]))
+    else:
+        holder[key] = deepcopy(random.choice(VALUES))
+    return document
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, entry in list(entries):
+        yield value, key
+        yield from _places(entry)
+
+
+def _damaged(raw: bytes, random: Random) -> bytes:
+    place = random.randrange(len(raw) + 1)
+    cases = (
+        raw[:place],
+        raw[:place] + bytes([random.randrange(256)]) + raw[place + 1 :],
+        b"\xef\xbb\xbf" + raw,
+        raw + raw,
+        b"<html>" + raw,
+    )
+    return random.choice(cases)
 
 
 # ---- what is read can be decided on and stored
@@ -142,19 +196,17 @@ FEW, MANY = (40, 1), (10_000, 2)
     tiered(BATCHES, KINDS, (FEW, MANY), ci=[(name, kind, FEW) for name in (*FAMILIES, "xai") for kind in KINDS]),
 )
 def test_a_reply_of_any_form_is_read_or_is_an_error_of_its_provider(
-    tmp_path: Path, name: str, kind: str, drawn: tuple[int, int]
+    submission: Submission, name: str, kind: str, drawn: tuple[int, int]
 ) -> None:
-    (number, seed), read, path = drawn, 0, tmp_path / "b.jsonl"
+    (number, seed), read, bent = drawn, 0, list[bytes]()
     random = Random(crc32(f"{name} {kind} {seed}".encode()))
-    path.write_bytes(b'{"custom_id": "c-1", "body": {}}\n')
-    asked = Submission("b", "t", path, path.name, file_digest(path, "").sha256, 1, "m", "f", AT.now, AT.now)
-    wire = Wire(name, kind=kind)
     base = f"{ADDRESS}/v1" if name in ("openai", "doubleword", "openrouter", "xai") else ADDRESS
-    with wire.in_place(), closing(connect(name, Access("a-key", base))) as provider:
+    with replying(name, kind, bent), closing(connect(name, Access("a-key", base))) as provider:
         for _ in range(number):
-            wire.bent = bent_reply(sound(name, kind), random)
+            bent[:] = [bent_reply(sound(name, kind), random)]
+            asked = replace(submission, intended_at=AT.now, asked_at=AT.now, custom_ids={})
             try:
-                reading: Any = called(provider, kind, replace(asked, custom_ids={}))
+                reading: Any = called(provider, kind, asked)
                 read += 1
             except ProviderError as error:
                 reading = error

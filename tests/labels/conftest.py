@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -14,7 +15,8 @@ import pytest
 from layton_batch.annotate import forecast
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import LabelForecast
-from tests.labels.label_desk import GOLD_FILE, asked, finished, freeze, gold_rows, write_rows
+from tests.labels.label_runs import ANNOTATED, GOLD_FILE, asked, finish, gold_rows, note_as_written, write_rows
+from tests.labels.opened_app import Opened, opened
 from tests.support.pages import without_pages as without_pages
 
 Copied = Callable[[str], Path]
@@ -42,38 +44,39 @@ def forecasts_of_equal_labels_made_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Copied:
     """By the lines of [gold]: the folder of a run that nobody may change."""
-    runs: dict[str, Path] = {}
+    return cache(lambda gold: finish(tmp_path_factory.mktemp("made"), gold))
 
-    def make(gold: str) -> Path:
-        if gold not in runs:
-            folder = tmp_path_factory.mktemp("made")
-            write_rows(folder / GOLD_FILE, gold_rows())
-            with pytest.MonkeyPatch.context() as patch, finished(folder, patch, gold) as at:
-                runs[gold] = at.run_root()
-        return runs[gold]
 
-    return make
+def copy_run(source: Path, gold: str, folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Copy a run to ``runs`` of the working folder, where its manifest and gold set are as well; return its folder."""
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
+        patch.delenv(name)
+    patch.delenv("LAYTON_BATCH_STATE", raising=False)
+    patch.setenv("XDG_STATE_HOME", str(folder / "user"))
+    patch.chdir(folder)
+    root = folder / "runs" / source.name
+    shutil.copytree(source.parent, root.parent)
+    write_rows(folder / GOLD_FILE, gold_rows())
+    (folder / "manifest.toml").write_text(asked(gold), encoding="utf-8")
+    run = root / "run.json"
+    run.write_text(json.dumps({**json.loads(run.read_bytes()), "folder": str(folder)}), encoding="utf-8")
+    note_as_written(root, run)  # as if it had begun here
+    return root
 
 
 @pytest.fixture
 def copied(made: Copied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copied:
-    """Makes a copy of one of them in ``runs`` of the working folder, where its manifest and gold set are as well."""
-    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.delenv("LAYTON_BATCH_STATE", raising=False)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
-    monkeypatch.chdir(tmp_path)
+    """``copied(gold)``: a copy of such a run, for one test."""
+    return lambda gold: copy_run(made(gold), gold, tmp_path, monkeypatch)
 
-    def copy(gold: str) -> Path:
-        root = tmp_path / "runs" / made(gold).name
-        shutil.copytree(made(gold).parent, root.parent)
-        write_rows(tmp_path / GOLD_FILE, gold_rows())
-        (tmp_path / "manifest.toml").write_text(asked(gold), encoding="utf-8")
-        frozen = json.loads((root / "run.json").read_text(encoding="utf-8"))
-        freeze(root, json.dumps({**frozen, "folder": str(tmp_path)}))
-        return root
 
-    return copy
+@pytest.fixture(scope="module")
+def untouched(made: Copied, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    """The app of a run in which the tests of a module label nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        root = copy_run(made(ANNOTATED), ANNOTATED, tmp_path_factory.mktemp("untouched"), patch)
+        with opened(root) as app:
+            yield app

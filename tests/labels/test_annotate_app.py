@@ -12,39 +12,42 @@ from layton_batch.annotate.session import _share
 from layton_batch.cli import labelling
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.labels import read_label_actions
-from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied
-from tests.labels.label_desk import PLAIN, WITH_GOLD, answers
+from tests.labels.label_runs import ANNOTATED, WITH_GOLD, answers, board, exported, labels_used
+from tests.labels.opened_app import Opened, opened
 from tests.support.cli_harness import call
 
 
-def board(root: Path) -> list[dict[str, object]]:
-    ended = call("leaderboard", root.name, "--format", "json")
-    assert ended.code == 0, ended.err
-    found: list[dict[str, object]] = json.loads(ended.out)
-    return found
+def number_of_labels(root: Path) -> int:
+    return sum(1 for _ in read_label_actions(RunFolder(root)).labels())
 
 
-def exported(root: Path, out: Path) -> list[dict[str, object]]:
-    assert call("export", root.name, "--to", "annotations", "--out", str(out)).code == 0
-    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-
-
-def test_a_label_is_kept_at_once_and_the_next_leaderboard_uses_it(copied: Copied) -> None:
-    root = copied(PLAIN)
-    assert {row["method"] for row in board(root)} == {"uncalibrated"}
+def test_a_label_is_kept_at_once_goes_out_and_in_again_and_the_next_leaderboard_uses_it(
+    copied: Copied, tmp_path: Path
+) -> None:
+    root = copied(ANNOTATED)
     with opened(root) as app:
-        for number in range(12):
+        app.label("right", "wrong", note="<b>bold</b>")
+        for number in range(1, 12):
+            assert number_of_labels(root) == number
             app.label("right" if number % 3 else "wrong", "right")
-            assert sum(1 for _ in read_label_actions(RunFolder(root)).labels()) == number + 1
-        assert {row["method"] for row in board(root)} == {"hierarchical"}
-        assert sum(int(str(row["own_labels"])) for row in board(root)) == 12
+    rows = board(root)
+    assert {row["method"] for row in rows} == {"hierarchical"}
+    assert sum(row["own_labels"] for row in rows) == 12
+    kept = exported(root, "annotations")
+    assert sorted(row["notes"] for row in kept)[-2:] == ["", "<b>bold</b>"]
+    assert {row["annotator"] for row in kept} == {"ada"}
+    taken = lb.label_import(root, tmp_path / "annotations.jsonl").frame
+    assert (taken["added"] + taken["changed"]).item() == 12  # known by another `about`
+    assert labels_used(root) == 12
+    words = [row["human_both_correct"] for row in exported(root, "ppi") if row.get("human_both_correct") is not None]
+    assert sorted(words) == [False] * 4 + [True] * 8
 
 
 def test_no_response_before_a_label_names_a_model_or_a_verdict(copied: Copied) -> None:
     root = copied(WITH_GOLD)
-    models = {str(one[name]) for one in answers(root) for name in ("model", "provider")}
-    rows = board(root)
+    names = {str(one[name]) for one in answers(root) for name in ("model", "provider")}
+    names |= {str(row["model"]) for row in board(root, "--method", "paper")}
     with opened(root) as app:
         for path in ("/", "/progress", "/adjudicate", "/progress.json", "/name", "/assets/annotate.js"):
             app.get(path)
@@ -52,20 +55,18 @@ def test_no_response_before_a_label_names_a_model_or_a_verdict(copied: Copied) -
             app.label()
         app.post("/undo")
         app.get()
-        text = "\n".join(app.seen).casefold()
+        text = "\n".join(app.seen).casefold().replace("data-verdict", "").replace('class="verdict"', "")
     assert len(app.seen) > 20
-    for name in (*models, *(str(row["model"]) for row in rows), "verdict", "jury", "vote"):
-        assert name.casefold() not in text.replace("data-verdict", "").replace('class="verdict"', ""), name
+    assert [name for name in (*names, "verdict", "jury", "vote") if name.casefold() in text] == []
 
 
 def test_one_annotator_in_two_apps_gets_different_answers_and_an_app_that_ended_holds_none(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     with opened(root) as here:
         first = here.shown()
         with opened(root) as there:
             assert there.shown() != first
-            labelled = {app.label() for app in (there, here, here, there)}
-            assert len(labelled) == 4
+            assert len({app.label() for app in (there, here, here, there)}) == 4
             left = there.shown()
             assert here.shown() != left
         here.label()
@@ -73,59 +74,46 @@ def test_one_annotator_in_two_apps_gets_different_answers_and_an_app_that_ended_
 
 
 def test_unsure_is_no_label_takes_an_earlier_one_away_and_shows_the_answer_to_somebody_else(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     with opened(root) as ada:
         shown = ada.label()
         assert ada.post("/unsure", id=shown).status_code == 303
-        assert list(read_label_actions(RunFolder(root)).labels()) == []
+        assert number_of_labels(root) == 0
         assert ada.shown() != shown
         bob = ada.named("bob")
         assert shown in {bob.label() for _ in range(3)}
 
 
-def test_the_app_goes_on_where_it_was_when_it_is_started_again(copied: Copied) -> None:
-    root = copied(PLAIN)
+FOREIGN = (b'{"kind": "label", "item_id": 7}', b'{"hello": "world"}', b'{"kind": "drop", "n_hints": 0}', b"{}")
+"""Lines that are no action of the app."""
+CUT = b'{"kind": "label", "item_id": "cut o'
+"""The machine lost its power."""
+
+
+def test_the_app_goes_on_where_it_was_and_a_damaged_line_costs_that_line_and_is_said(copied: Copied) -> None:
+    root = copied(ANNOTATED)
     with opened(root) as app:
-        done = [app.label() for _ in range(5)]
-        keys = [app.session.answers.key_of(one) for one in done]
+        keys = [app.key(app.label()) for _ in range(5)]
     log = next((root / "labels").glob("annotate-*.jsonl"))
     with log.open("ab") as handle:
-        handle.write(b'{"kind": "label", "item_id": "cut o')  # the machine lost its power
+        handle.write(b"\n".join((*FOREIGN, CUT)))
     with opened(root) as app:
-        assert app.session.answers.key_of(app.shown()) not in keys
+        assert app.key(app.shown()) not in keys
         app.label()
-        actions = read_label_actions(RunFolder(root))
-        assert sum(1 for _ in actions.labels()) == 6
-        assert actions.damaged == {log: 1}
+    actions = read_label_actions(RunFolder(root))
+    assert (number_of_labels(root), len(actions.foreign), actions.damaged) == (6, len(FOREIGN), {log: 1})
     told = call("leaderboard", root.name)
     assert told.code == 0
-    assert "cut off" in told.err
-
-
-def test_labels_go_out_and_in_again_with_their_notes(copied: Copied, tmp_path: Path) -> None:
-    root = copied(PLAIN)
-    with opened(root) as app:
-        app.label("right", "wrong", note="<b>bold</b>")
-        app.label()
-    rows = exported(root, tmp_path / "out.jsonl")
-    assert sorted(str(row["notes"]) for row in rows) == ["", "<b>bold</b>"]
-    assert {row["annotator"] for row in rows} == {"ada"}
-    taken = lb.label_import(root, tmp_path / "out.jsonl").frame
-    assert (taken["added"] + taken["changed"]).item() == 2  # known by another `about`
-    assert sum(int(str(row["own_labels"])) for row in board(root)) == 2
-    ppi = tmp_path / "ppi.jsonl"
-    assert call("export", root.name, "--to", "ppi", "--out", str(ppi)).code == 0
-    words = [json.loads(line).get("human_both_correct") for line in ppi.read_text(encoding="utf-8").splitlines()]
-    assert sorted(word for word in words if word is not None) == [False, True]
+    assert all(words in told.err for words in ("cut off", f"{log.name}, line 6", "the line is passed over"))
 
 
 def test_several_people_label_a_share_twice_their_agreement_is_shown_and_disputes_are_settled(copied: Copied) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     with opened(root, overlap=0.5) as ada:
         mine = {ada.label() for _ in range(10)}
         ada.settle()
         bob = ada.named("bob")
-        shared = {one for one in mine if (key := ada.session.answers.key_of(one)) and _share(key) < 0.5}
+        shared = {one for one in mine if (key := ada.key(one)) and _share(key) < 0.5}
         assert 0 < len(shared) < 10
         theirs = {bob.label("wrong", "right") for _ in range(2 * len(shared) + 1)}
         assert theirs & mine == shared
@@ -142,57 +130,41 @@ def test_several_people_label_a_share_twice_their_agreement_is_shown_and_dispute
             assert bob.post("/adjudicate", id=shown, answer="right", justification="wrong").status_code == 303
         assert "No open disagreement" in bob.get("/adjudicate").text
         assert bob.get("/progress.json").json()["disputed"] == 0  # settled, though the forecast is of before
-        assert ada.session.answers.key_of(ada.named("eve").shown()) not in {
-            ada.session.answers.key_of(one) for one in shared
-        }
+        assert ada.key(ada.named("eve").shown()) not in set(map(ada.key, shared))
         bob.settle()
-    rows = [row for row in exported(root, root / "out.jsonl") if row.get("adjudicated")]
+    rows = [row for row in exported(root, "annotations") if row.get("adjudicated")]
     assert len(rows) == len(shared)
-    assert {(row["is_answer_correct"], row["is_justification_correct"]) for row in rows} == {(True, False)}
-    assert {row["annotator"] for row in rows} == {"bob"}
+    words = {(row["annotator"], row["is_answer_correct"], row["is_justification_correct"]) for row in rows}
+    assert words == {("bob", True, False)}
     assert call("judges", root.name).code == 0
 
 
 def test_the_balanced_queue_goes_on_in_one_order_whatever_was_labelled(copied: Copied) -> None:
-    root = copied(PLAIN)
-    with opened(root, design="balanced") as app:
-        order = [app.session.answers.key_of(app.label()) for _ in range(9)]
-        models = [key[2] for key in order if key]
-        assert {models.count(name) for name in models} == {3}
-    with opened(root, "bob", design="balanced") as app:
-        assert [key for key in app.session.forecast.queue if key in order] == []
-        more = [app.session.answers.key_of(app.label()) for _ in range(9)]
-        models += [key[2] for key in more if key]
-        assert {models.count(name) for name in models} == {6}
+    root, models = copied(ANNOTATED), list[str]()
+    for annotator, of_each in (("ada", 3), ("bob", 6)):
+        with opened(root, annotator, design="balanced") as app:
+            models += [app.key(app.label())[2] for _ in range(9)]
+        assert {models.count(name) for name in models} == {of_each}
 
 
-FOREIGN = (b'{"kind": "label", "item_id": 7}', b'{"hello": "world"}', b'{"kind": "drop", "n_hints": 0}', b"{}")
-"""Lines that are no action of the app."""
+def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied, untouched: Opened) -> None:
+    root, forecast = copied(ANNOTATED), untouched.session.forecast
+    plan, least = (
+        json.loads(call("label", "plan", root.name, *options, "--json").out)
+        for options in (("--labels", "12"), ("--half-width", "0"))
+    )
+    rows = {(row["item_id"], row["provider"], row["model"], row["n_hints"]) for row in plan["rows"]}
+    assert len(rows & set(forecast.queue)) == 12
+    for expected, widths in (
+        (forecast.outlook.now, [model["half_width_now"] for model in plan["models"]]),
+        (forecast.outlook.enough, [model["half_width_then"] for model in least["models"]]),
+    ):
+        assert abs(expected.mean - sum(widths) / len(widths)) < 0.02
+        assert abs(expected.widest - max(widths)) < 0.02
 
 
-def test_a_foreign_line_in_one_annotators_file_costs_that_line_and_is_said(copied: Copied) -> None:
-    root = copied(PLAIN)
-    with opened(root) as app:
-        app.label()
-    log = next((root / "labels").glob("annotate-*.jsonl"))
-    with log.open("ab") as handle:
-        handle.write(b"\n".join(FOREIGN) + b"\n")
-    with opened(root) as app:
-        app.label()
-    actions = read_label_actions(RunFolder(root))
-    assert (len(list(actions.labels())), len(actions.foreign)) == (2, len(FOREIGN))
-    told = call("leaderboard", root.name)
-    assert told.code == 0
-    assert f"{log.name}, line 2" in told.err
-    assert "the line is passed over" in told.err
-
-
-def test_ctrl_c_ends_the_app_well_and_what_was_labelled_is_kept(
-    copied: Copied, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = copied(PLAIN)
-    with opened(root) as app:
-        app.label()
+def test_ctrl_c_ends_the_app_well(copied: Copied, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = copied(ANNOTATED)
 
     def interrupt() -> None:
         raise KeyboardInterrupt  # once it waits; a signal would count as a stop of this whole process
@@ -200,4 +172,3 @@ def test_ctrl_c_ends_the_app_well_and_what_was_labelled_is_kept(
     monkeypatch.setattr(labelling, "enable_sigint", interrupt)
     ended = call("label", root.name)
     assert ended.code == 0, ended.err
-    assert sum(1 for _ in read_label_actions(RunFolder(root)).labels()) == 1

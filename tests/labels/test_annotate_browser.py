@@ -14,12 +14,12 @@ from pathlib import Path
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.labels import read_label_actions
-from tests.labels.app_desk import served
 from tests.labels.conftest import Copied
-from tests.labels.label_desk import PLAIN
+from tests.labels.label_runs import ANNOTATED, board
+from tests.labels.opened_app import served
 from tests.labels.payloads import PAYLOADS
 from tests.labels.test_annotate_guard import say_everywhere
-from tests.support.cli_harness import call, start
+from tests.support.cli_harness import start
 from tests.support.devtools import Browser, Tab
 
 ID = "document.querySelector('[name=id]').value"
@@ -65,15 +65,9 @@ class Page:
         self.complaints += self.tab.trouble()
         self.addresses += self.tab.requests()
 
-    def press(self, key: str) -> None:
-        """A key that changes this page."""
-        told = {"key": key, "text": "\r" if key == "Enter" else key if len(key) == 1 else ""}
-        self.tab.call("Input.dispatchKeyEvent", {"type": "keyDown", **told})
-        self.tab.call("Input.dispatchKeyEvent", {"type": "keyUp", "key": key})
-
     def leave_by(self, key: str) -> None:
         """A key that leads to another page."""
-        self.after(lambda: self.press(key))
+        self.after(lambda: self.tab.press(key))
 
     def id(self) -> str:
         found: str = self.tab.run(ID)
@@ -99,21 +93,19 @@ def label_by_keys(page: Page, keys: str, labels: int) -> None:
         if key in "yn":
             page.leave_by(key)
         else:
-            page.press("1")
+            page.tab.press("1")
             page.leave_by("4")
 
 
 def half_widths(root: Path) -> float:
     """Of this set, the sum over all models."""
-    ended = call("leaderboard", root.name, "--format", "json", "--this-set")
-    rows: list[dict[str, float]] = json.loads(ended.out)
-    return sum(row["half_width"] for row in rows)
+    return sum(row["half_width"] for row in board(root, "--this-set"))
 
 
 def test_labels_by_keys_survive_a_kill_and_shorten_the_next_board_s_intervals(
     browser: Browser, copied: Copied, tmp_path: Path
 ) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     with served_apart(tmp_path, root.name) as (process, address):
         page = page_of(browser, tmp_path, address)
         assert "token" not in page.tab.run("location.href")
@@ -137,23 +129,23 @@ def test_labels_by_keys_survive_a_kill_and_shorten_the_next_board_s_intervals(
 def test_every_key_does_what_the_help_says_and_pages_fit_a_phone(
     browser: Browser, copied: Copied, tmp_path: Path
 ) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     folder = RunFolder(root)
     with served(root) as address:
         page = page_of(browser, tmp_path, address)
-        page.press("?")
+        page.tab.press("?")
         assert page.tab.run("document.querySelector('#help').open")
-        page.press("?")
+        page.tab.press("?")
         assert not page.tab.run("document.querySelector('#help').open")
-        page.press("h")
+        page.tab.press("h")
         assert page.tab.run("document.querySelector('.hints').open")
-        page.press("m")
+        page.tab.press("m")
         for letter in "you s1":
-            page.press(letter)
-        page.press("Escape")
+            page.tab.press(letter)
+        page.tab.press("Escape")
         assert page.tab.run("document.querySelector('textarea').value") == "you s1"
         first = page.id()
-        page.press("2")
+        page.tab.press("2")
         page.leave_by("Enter")
         assert [(one.answer_correct, one.note) for one in read_label_actions(folder).labels()] == [(False, "you s1")]
         page.leave_by("z")
@@ -174,7 +166,7 @@ def test_every_key_does_what_the_help_says_and_pages_fit_a_phone(
 
 
 def test_no_attack_in_any_text_runs(browser: Browser, copied: Copied, tmp_path: Path) -> None:
-    root = copied(PLAIN)
+    root = copied(ANNOTATED)
     say_everywhere(root, "\n".join(PAYLOADS))
     with served(root) as address:
         page = page_of(browser, tmp_path, address)

@@ -34,15 +34,10 @@ def parsed(**row: Any) -> Annotation:
 
 def test_the_columns_of_layton_eval_s_annotations_are_known() -> None:
     theirs = {
-        "riddle_id": "088-294",
+        "riddle_id": "088-294", "model": "gemini-3-flash-preview", "provider": "gemini", "custom_id": "088-294",
         "source_file": "benchmark_gemini_gemini-3-flash_llm_hints_2_thinking_32k.jsonl",
-        "model": "gemini-3-flash-preview",
-        "provider": "gemini",
-        "custom_id": "088-294",
-        "is_answer_correct": True,
-        "is_justification_correct": False,
-        "notes": "",
-    }
+        "is_answer_correct": True, "is_justification_correct": False, "notes": "",
+    }  # fmt: skip
     one = parse_annotation(theirs, RowLocation("llm.jsonl", 1))
     assert (one.item_id, one.model, one.provider, one.n_hints) == ("088-294", "gemini-3-flash-preview", "gemini", 2)
     assert (one.answer_correct, one.justification_correct, one.both_correct) == (True, False, False)
@@ -50,12 +45,8 @@ def test_the_columns_of_layton_eval_s_annotations_are_known() -> None:
 
 
 def test_one_part_alone_is_a_label_of_that_part_only() -> None:
-    one = parsed(justification_correct=None)
-    assert (one.mark("answer_correct"), one.mark("justification_correct"), one.mark("both_correct")) == (
-        True,
-        None,
-        None,
-    )
+    one, parts = parsed(justification_correct=None), ("answer_correct", "justification_correct", "both_correct")
+    assert [one.mark(part) for part in parts] == [True, None, None]
 
 
 @pytest.mark.parametrize(
@@ -113,32 +104,22 @@ def present(item_id: str) -> str:
     return f"{item_id} now"
 
 
-def beside(*annotations: Annotation) -> tuple[dict[tuple[str, str], list[str]], dict[str, int]]:
-    found = join(annotations, votes(), {A: "a-2026", B: "shared-id"}, present)
-    return (
-        {(who.model, item): sorted(given) for (who, item), given in found.by_prediction.items()},
-        dict(found.apart),
-    )
-
-
-def test_a_label_with_text_joins_only_that_answer_whatever_the_model_is_called() -> None:
-    assert beside(parsed(answer="x"))[0] == {("a", "i1"): [""]}
-    assert beside(parsed(model="renamed", answer="z", justification="because"))[0] == {("b", "i1"): [""]}
-    assert beside(parsed(answer="another"))[1] == {"another answer": 1}
-
-
-def test_labels_of_other_models_items_providers_and_hint_levels_are_left_out_and_counted() -> None:
-    apart = beside(parsed(model="c"), parsed(item_id="i9"), parsed(provider="q"), parsed(n_hints=2))[1]
-    assert apart == {"another model": 3, "another item": 1}
-
-
-def test_a_label_on_an_earlier_form_of_the_item_is_left_out_and_counted() -> None:
-    by_annotator, apart = beside(
-        parsed(item_digest="i1 now"),
-        parsed(item_digest="i1 then", annotator="ann"),
-        parsed(item_digest="i1 then", answer_correct=False),
-    )
-    assert (by_annotator, apart) == ({("a", "i1"): [""]}, {"changed item": 2})
+@pytest.mark.parametrize(("annotations", "joined", "apart"), [
+    # a label with text joins only that answer, whatever the model is called
+    ([{"answer": "x"}], {("a", "i1"): [""]}, {}),
+    ([{"model": "renamed", "answer": "z", "justification": "because"}], {("b", "i1"): [""]}, {}),
+    ([{"answer": "another"}], {}, {"another answer": 1}),
+    ([{"model": "c"}, {"item_id": "i9"}, {"provider": "q"}, {"n_hints": 2}], {},
+     {"another model": 3, "another item": 1}),
+    ([{"item_digest": "i1 now"}, {"item_digest": "i1 then", "annotator": "ann"},
+      {"item_digest": "i1 then", "answer_correct": False}], {("a", "i1"): [""]}, {"changed item": 2}),
+])  # fmt: skip
+def test_labels_on_what_is_not_here_or_was_another_are_left_out_and_counted(
+    annotations: list[dict[str, Any]], joined: dict[tuple[str, str], list[str]], apart: dict[str, int]
+) -> None:
+    found = join([parsed(**row) for row in annotations], votes(), {A: "a-2026", B: "shared-id"}, present)
+    assert {(who.model, item): sorted(given) for (who, item), given in found.by_prediction.items()} == joined
+    assert found.apart == apart
 
 
 def test_one_annotator_counts_once_on_an_answer_however_the_rows_name_it() -> None:

@@ -10,41 +10,41 @@ import pytest
 
 from layton_batch.files import tables
 from tests.labels.conftest import Copied
-from tests.labels.label_desk import ANNOTATED, answers, label, write_rows
-from tests.labels.test_run_labels import board_json
+from tests.labels.label_runs import ANNOTATED, answers, board, label, publish, write_rows
 from tests.support.cli_harness import call
-from tests.support.read_html import read_page
-from tests.support.tiers import tiered
+from tests.support.read_html import read_page, words
 
 READS_PAGES = True
 
 
-@pytest.mark.parametrize("target", tiered(("new", "set"), ci=("set",)))
+@pytest.mark.parametrize("target", ["set", pytest.param("new", marks=pytest.mark.nightly)])
 def test_command_line_tables_and_pages_have_the_same_digits_for_a_target(
     copied: Copied, tmp_path: Path, target: str
 ) -> None:
     root = copied(ANNOTATED)
-    write_rows(tmp_path / "labels.jsonl", [label(one, bool(one["verdict"])) for one in answers(root)[::2]])
-    scored = call("site", root.name, "--out", root.parent / "pages")
-    assert scored.code == 0, scored.err
+    given = {(one["item_id"], one["model"]): bool(one["verdict"]) for one in answers(root)[::2]}
+    rows = [label({"item_id": item, "model": model}, says) for (item, model), says in given.items()]
+    write_rows(tmp_path / "labels.jsonl", rows)
+    publish(root)
+    kept = tables.read(root / "tables", "labels").to_dicts()
+    assert {(row["item_id"], row["model"]): row["both_correct"] for row in kept} == given
+    assert {row["people"] for row in kept} == {1}
     option = ("--this-set",) if target == "set" else ()
-    rows = board_json(root, *option)
-    assert {row["method"] for row in rows} == {"hierarchical"}
+    shown, site = board(root, *option), root / "site"
+    assert {row["method"] for row in shown} == {"hierarchical"}
     printed = " ".join(call("leaderboard", root.name, *option).out.replace(" *", "").split())
-    site = root / "site"
     body = (site / "index.html").read_text("utf-8").partition(f'id="{"set" if option else "board"}-rows"')[2]
-    cells = re.sub("<title>.*?</title>", "", body.partition("</tbody>")[0])
-    shown = " ".join(re.sub("<[^>]*>", " ", cells).split())
+    cells = re.sub("<title>.*?</title>|<[^>]*>", " ", body.partition("</tbody>")[0])
     stored = {row["model"]: row for row in tables.read(root / "tables", "leaderboard").iter_rows(named=True)}
-    kept = {row["model"]: row for row in json.loads((site / "data" / "leaderboard.json").read_bytes())}
-    models = [" ".join(read_page(path).text.split()) for path in (site / "models").iterdir()]
-    for row in rows:
+    data = {row["model"]: row for row in json.loads((site / "data" / "leaderboard.json").read_bytes())}
+    models = [words(read_page(path)) for path in (site / "models").iterdir()]
+    for row in shown:
         for name in ("rank", "rank_best", "rank_worst", "score", "lower", "upper"):
-            assert row[name] == stored[row["model"]][f"{target}_{name}"] == kept[row["model"]][f"{target}_{name}"]
+            assert row[name] == stored[row["model"]][f"{target}_{name}"] == data[row["model"]][f"{target}_{name}"]
         score, interval = f"{row['score']:.1f}", f"{row['lower']:.1f}–{row['upper']:.1f}"
-        ranks, words = f"{row['rank_best']}–{row['rank_worst']}", "this set" if option else "new items"
+        ranks, items = f"{row['rank_best']}–{row['rank_worst']}", "this set" if option else "new items"
         assert f"{score} {interval} {ranks}" in printed
-        assert f"{score} {interval} {ranks}" in shown
-        (said,) = (one for one in models if one.startswith(row["model"]))
-        assert f"Score, {words} {score} (95 % CI: {interval})" in said
-        assert f"Rank, {words} {row['rank']} (95 % rank range: {ranks})" in said
+        assert f"{score} {interval} {ranks}" in " ".join(cells.split())
+        (page,) = (one for one in models if one.startswith(row["model"]))
+        assert f"Score, {items} {score} (95 % CI: {interval})" in page
+        assert f"Rank, {items} {row['rank']} (95 % rank range: {ranks})" in page

@@ -1,15 +1,17 @@
-"""Providers connected to a loopback server that answers as told, closed at the end of the test."""
+"""Providers connected to a loopback server that answers as told, closed at the end of the test or of its module."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from layton_batch.files.digests import file_digest
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Submission
@@ -25,24 +27,60 @@ BASE_PATHS = {
 
 Connected = tuple[Provider, Loopback]
 Serve = Callable[..., Connected]
+Play = Callable[..., Connected]
+
+
+def _connected(stack: ExitStack, name: str, server: Loopback, timeout: float = 10.0) -> Provider:
+    access = Access(KEY, server.url + BASE_PATHS.get(name, ""), CallLimits(timeout))
+    return stack.enter_context(closing(connect(name, access)))
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """``serve(name, answer, timeout=…)``: the provider and the server it talks to."""
+    """``serve(name, answer, timeout=…)``: a new connection of the provider, and the server it talks to."""
     with ExitStack() as stack:
 
-        def start(
-            name: str,
-            answer: Answer | Callable[[HandlerCall], Answer],
-            timeout: float = 10.0,
-            version: str | None = None,
-        ) -> Connected:
+        def start(name: str, answer: Answer | Callable[[HandlerCall], Answer], timeout: float = 10.0) -> Connected:
             server = stack.enter_context(Loopback(answer))
-            access = Access(KEY, server.url + BASE_PATHS.get(name, ""), CallLimits(timeout), api_version=version)
-            return stack.enter_context(closing(connect(name, access))), server
+            return _connected(stack, name, server, timeout), server
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def play() -> Iterator[Play]:
+    """``play(name, replies)``: the provider's one connection of the module; its server gives these replies from now on.
+
+    ``replies``: by a part of the path with its query, which ends with ``&``; the first that fits is given, and one
+    under "" always fits.
+    """
+    with ExitStack() as stack:
+        now: dict[str, Mapping[str, Any]] = {}
+
+        @cache
+        def start(name: str) -> Connected:
+            def answer(call: HandlerCall) -> Answer:
+                return as_answer(next(said for part, said in now[name].items() if part in f"{call.path}&"))
+
+            server = stack.enter_context(Loopback(answer))
+            return _connected(stack, name, server), server
+
+        def say(name: str, replies: Mapping[str, Any]) -> Connected:
+            now[name] = replies
+            provider, server = start(name)
+            server.calls.clear()
+            return provider, server
+
+        yield say
+
+
+def as_answer(said: Any) -> Answer:
+    """Make an answer of a reply as files of cases have it: a document, or ``$text`` with its ``$status``."""
+    if isinstance(said, Answer):
+        return said
+    if isinstance(said, dict) and "$text" in said:
+        return Answer(said.get("$status", 200), said["$text"].encode(), said.get("$headers", {}))
+    return reply(said)
 
 
 def reply(value: object, status: int = 200, **headers: str) -> Answer:
@@ -76,16 +114,13 @@ SCHEMA = ResponseSchema("grade", {"type": "object", "properties": {"score": {"ty
 IMAGE = Image("image/jpeg", "/9j/4AAQ")
 
 
-def make_request(provider: str, *parts: str | Image, schema: bool = True, **spec: object) -> Request:
-    """Return a request of the provider's model: what ``spec`` says of the model besides, and ``system``."""
-    system, model = str(spec.pop("system", "Grade strictly.")), spec.pop("model", "the-model")
-    asked = ModelSpec("shown", provider, model, "family", **spec)  # type: ignore[arg-type]
-    return Request("run7-0001", "item", asked, Prompt(system, parts or ("2+2?",), SCHEMA if schema else None))
-
-
-def effort(word: str) -> Reasoning:
-    """Return a reasoning effort."""
-    return Reasoning(effort=word)
+def make_request(provider: str, *parts: str | Image, **spec: Any) -> Request:
+    """Return a request of the provider's model: what ``spec`` says of the model, and ``system``."""
+    system, model = spec.pop("system", "Grade strictly."), spec.pop("model", "the-model")
+    if "reasoning" in spec:
+        spec["reasoning"] = Reasoning(**spec["reasoning"])
+    asked = ModelSpec("shown", provider, model, "family", **spec)
+    return Request("run7-0001", "item", asked, Prompt(system, parts or ("2+2?",), SCHEMA))
 
 
 @pytest.fixture
@@ -93,5 +128,5 @@ def submission(tmp_path: Path) -> Submission:
     """A batch file of one request, uploaded."""
     path = tmp_path / "shard-1.jsonl"
     path.write_bytes(b'{"custom_id":"a"}\n')
-    digest = file_digest(path, "").sha256
+    digest = sha256(path.read_bytes()).hexdigest()
     return Submission("b1", "tag-b1", path, "tag-b1.jsonl", digest, 1, "the-model", "file-in", intended_at=NOW)

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,65 +23,53 @@ from layton_batch.providers.protocol import Access
 from layton_batch.records import JsonValue, Submission
 from layton_batch.testing.providers import Answer, HandlerCall
 
-from .conftest import KEY, Serve, reply, routes
-from .documents import Json, anthropic_batch, gemini_batch, mistral_job, openai_batch, openrouter_batch
+from .conftest import KEY, Play, Serve, reply, routes
+from .documents import anthropic_batch, gemini_batch, mistral_job
 
 LISTS = {"openai": "/v1/files", "groq": "/openai/v1/files", "doubleword": "/v1/files", "mistral": "/v1/files"}
 """Providers whose files are listed before one is uploaded, and where."""
-
-
-def file(submission: Submission, **changes: JsonValue) -> Json:
-    size = submission.path.stat().st_size
-    return {"id": "ours", "filename": submission.file_name, "bytes": size, "purpose": "batch", **changes}
-
 
 # ---- uploads ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_the_file_is_sent_under_its_own_name(serve: Serve, submission: Submission, name: str) -> None:
-    provider, server = serve(name, routes({"GET /files": {"data": []}, "POST /files": {"id": "file-9", "odd": [1]}}))
-    assert provider.upload(submission) == "file-9"
+def test_a_file_is_sent_under_its_own_name_unless_an_interrupted_upload_left_it(
+    serve: Serve, submission: Submission, name: str
+) -> None:
+    content = submission.path.read_bytes()
+    ours = {"id": "ours", "filename": submission.file_name, "bytes": len(content), "purpose": "batch"}
+    changes: list[dict[str, Any]] = [{"bytes": len(content) + 1}, {"filename": "tag-b2.jsonl"}]
+    if name != "mistral":
+        changes += [{"purpose": "batch_output"}, {"status": "error"}]
+    others = [{"id": "bare"}, *(ours | change for change in changes)]
+    provider, server = serve(name, routes({"GET /files": {"data": others}, "POST /files": {"id": "new", "odd": [1]}}))
+    assert provider.upload(submission) == "new"
     listed, sent = server.calls
     assert listed.path.partition("?")[0] == sent.path == LISTS[name]
-    for piece in (b'filename="tag-b1.jsonl"', submission.path.read_bytes(), b"\r\n\r\nbatch\r\n"):
-        assert piece in sent.body
+    assert all(piece in sent.body for piece in (b'filename="tag-b1.jsonl"', content, b"\r\n\r\nbatch\r\n"))
     assert sent.headers["authorization"] == f"Bearer {KEY}"
+    told = ours | {"sample_type": "another", "num_lines": "1", "created_at": "now", "status": "processed"}
+    provider, server = serve(name, reply({"data": [*others, told]}))
+    assert (provider.upload(submission), server.posts()) == ("ours", 0)
 
 
-@pytest.mark.parametrize("name", LISTS)
-def test_what_an_interrupted_upload_left_is_taken(serve: Serve, submission: Submission, name: str) -> None:
-    size = submission.path.stat().st_size
-    others = [
-        file(submission, id="other-size", bytes=size + 1), file(submission, id="other-name", filename="tag-b2.jsonl"),
-        *([file(submission, id="other-purpose", purpose="batch_output"), file(submission, id="broken", status="error")]
-          if name != "mistral" else []), {"id": "bare"},
-    ]  # fmt: skip
-    ours = file(submission, sample_type="another", num_lines="1", created_at="now", status="processed")
-    provider, server = serve(name, reply({"data": [*others, ours]}))
-    assert provider.upload(submission) == "ours"
-    assert server.posts() == 0
-    provider, server = serve(name, routes({"GET /files": {"data": others}, "POST /files": {"id": "new"}}))
-    assert provider.upload(submission) == "new"
+NONE: JsonValue = {"data": []}
+BAD_ROW: JsonValue = {"detail": [{"loc": ["file"], "msg": "row 3: bad role", "type": "value_error"}]}
 
 
-def test_an_upload_that_fails_is_told_from_one_that_cannot_be_read(serve: Serve, submission: Submission) -> None:
-    none: JsonValue = {"data": []}
-    bad_row: JsonValue = {"detail": [{"loc": ["file"], "msg": "row 3: bad role", "type": "value_error"}]}
-    cases: list[tuple[str, Answer | Callable[[HandlerCall], Answer], type[ProviderError]]] = [
-        ("openai", routes({"GET /files": none, "POST /files": reply({}, 500)}), TransientProviderError),
-        ("mistral", routes({"GET /files": none, "POST /files": reply(bad_row, 422)}), RequestRefusedError),
-        *(("mistral", reply(page), ProviderReplyError) for page in ({}, {"error": "down"}, {"data": None})),
-        ("together", reply({}, 500), TransientProviderError),
-        ("together", Answer(drop=True), TransientProviderError),
-        ("together", reply({"odd": 1}, 409), ProviderReplyError),
-        ("together", reply({"no": "location"}), ProviderReplyError),
-    ]
-    for name, answer, expected in cases:
-        provider, _ = serve(name, answer)
-        with pytest.raises(expected) as caught:
-            provider.upload(submission)
-        assert type(caught.value) is expected
+@pytest.mark.parametrize(("name", "answer", "expected"), [
+    ("openai", routes({"GET /files": NONE, "POST /files": reply({}, 500)}), TransientProviderError),
+    ("mistral", routes({"GET /files": NONE, "POST /files": reply(BAD_ROW, 422)}), RequestRefusedError),
+    *(("mistral", reply(page), ProviderReplyError) for page in ({}, {"error": "down"}, {"data": None})),
+    *(("together", answer, TransientProviderError) for answer in (reply({}, 500), Answer(drop=True))),
+    *(("together", answer, ProviderReplyError) for answer in (reply({"odd": 1}, 409), reply({"no": "location"}))),
+])  # fmt: skip
+def test_an_upload_that_fails_is_told_from_one_that_cannot_be_read(
+    serve: Serve, submission: Submission, name: str, answer: Any, expected: type[ProviderError]
+) -> None:
+    with pytest.raises(expected) as caught:
+        serve(name, answer)[0].upload(submission)
+    assert type(caught.value) is expected
 
 
 def test_togethers_bytes_are_uploaded_once_found_again_and_sent_to_the_storage_without_the_key(
@@ -131,8 +120,7 @@ def test_an_upload_to_gemini_is_named_by_us_and_a_second_one_finds_the_first(
     provider, server = serve("gemini", resumable())
     name = provider.upload(submission)
     start, data = server.calls
-    assert name is not None
-    assert re.fullmatch(r"files/[a-z0-9-]{1,40}", name)
+    assert re.fullmatch(r"files/[a-z0-9-]{1,40}", str(name))
     assert start.path == "/upload/v1/files"
     described = json.loads(start.body)["file"]
     assert (described["name"], "tag-b1" in described.values()) == (name, True)
@@ -159,8 +147,7 @@ def test_an_upload_to_vertex_replaces_its_first(
             assert provider.upload(submission) == "gs://bucket/r/inputs/the-model/tag-b1.jsonl"
     first, again = storage.calls
     assert first.path.startswith("/upload/storage/v1/b/bucket/o?")
-    assert "uploadType=media" in first.path
-    assert "r%2Finputs%2Fthe-model%2Ftag-b1.jsonl" in first.path
+    assert all(part in first.path for part in ("uploadType=media", "r%2Finputs%2Fthe-model%2Ftag-b1.jsonl"))
     assert (first.path, first.body, first.headers["authorization"]) == (
         again.path, submission.path.read_bytes(), "Bearer token",
     )  # fmt: skip
@@ -171,45 +158,47 @@ def test_an_upload_to_vertex_replaces_its_first(
 
 # ---- cancels ---------------------------------------------------------------------------------------------------------
 
-CANCELS: dict[str, tuple[str, Callable[[str], Json], tuple[str, ...]]] = {
-    **dict.fromkeys(
-        ("openai", "groq", "doubleword"),
-        ("/batches/batch_1/cancel", openai_batch, ("in_progress", "completed", "cancelling", "failed")),
-    ),
-    "together": ("/batches/batch_1/cancel", openai_batch, ("IN_PROGRESS", "COMPLETED", "CANCELLING")),
-    "anthropic": ("/batches/batch_1/cancel", anthropic_batch, ("in_progress", "ended", "canceling")),
+
+def status(word: str) -> dict[str, Any]:
+    return {"id": "batch_1", "status": word}
+
+
+OPENAI = ("/batches/batch_1/cancel", status, ("in_progress", "completed", "cancelling", "failed"))
+CANCELS: dict[str, tuple[str, Callable[[str], Any], tuple[str, ...]]] = {
+    **dict.fromkeys(("openai", "groq", "doubleword"), OPENAI),
+    "together": (OPENAI[0], status, ("IN_PROGRESS", "COMPLETED", "CANCELLING")),
+    "anthropic": (OPENAI[0], anthropic_batch, ("in_progress", "ended", "canceling")),
     "gemini": ("/batch_1:cancel", gemini_batch, ("BATCH_STATE_RUNNING", "BATCH_STATE_CANCELLED")),
     "mistral": ("/jobs/batch_1/cancel", mistral_job, ("RUNNING", "SUCCESS", "CANCELLATION_REQUESTED")),
-}  # fmt: skip
+}
 """By provider: where a cancel goes, its batch, and the words for one that runs and for others."""
 
 
 @pytest.mark.parametrize("name", CANCELS)
-def test_cancelling_what_has_ended_is_no_error_but_a_refusal_and_a_failure_are(serve: Serve, name: str) -> None:
+def test_cancelling_what_has_ended_is_no_error_but_a_refusal_and_a_failure_are(play: Play, name: str) -> None:
     path, batch, (runs, *others) = CANCELS[name]
-    provider_id = "batches/batch_1" if name == "gemini" else "batch_1"
 
-    def cancelled(status: int, word: str) -> int:
-        provider, server = serve(name, lambda call: reply({}, status) if call.method == "POST" else reply(batch(word)))
-        provider.cancel(provider_id)
-        assert server.calls[0].path.endswith(path)
-        return server.posts()
+    def cancel(refusal: int, word: str) -> None:
+        provider, server = play(name, {"cancel": reply({}, refusal), "": batch(word)})
+        try:
+            provider.cancel("batches/batch_1" if name == "gemini" else "batch_1")
+        finally:
+            assert (server.calls[0].path.endswith(path), server.posts()) == (True, 1)
 
     for word in others:
-        assert (cancelled(400, word), cancelled(409, word)) == (1, 1)
-    with pytest.raises(RequestRefusedError):
-        cancelled(400, runs)
-    with pytest.raises(TransientProviderError):
-        cancelled(500, others[0])
+        for refusal in (400, 409):
+            cancel(refusal, word)
+    for refusal, word, error in ((400, runs, RequestRefusedError), (500, others[0], TransientProviderError)):
+        with pytest.raises(error):
+            cancel(refusal, word)
 
 
-def test_what_cannot_be_cancelled_says_so_unless_it_has_ended(serve: Serve) -> None:
-    provider, server = serve("openrouter", reply(openrouter_batch("in_progress")))
-    with pytest.raises(RequestRefusedError):
-        provider.cancel("batch_1")
-    assert server.posts() == 0
-    serve("openrouter", reply(openrouter_batch()))[0].cancel("batch_1")
-    with pytest.raises(RequestRefusedError):
-        serve("vertex", reply({}))[0].cancel("b")
+def test_what_cannot_be_cancelled_says_so_unless_it_has_ended(play: Play) -> None:
+    for name in ("openrouter", "vertex"):
+        provider, server = play(name, {"": status("in_progress")})
+        with pytest.raises(RequestRefusedError):
+            provider.cancel("batch_1")
+        assert server.posts() == 0
+    play("openrouter", {"": status("completed")})[0].cancel("batch_1")
     declared = connect("vertex", None).capabilities
     assert (declared.tag, declared.certain_find, declared.cancel) == (False, False, False)

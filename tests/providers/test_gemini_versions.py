@@ -8,7 +8,7 @@ import pytest
 
 from layton_batch.errors import AmbiguousCallError, NotFoundError, ProviderError, RequestRefusedError
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import JsonValue, Snapshot, Submission
+from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 
@@ -20,8 +20,8 @@ PAGE = Answer(404, b"<!DOCTYPE html><title>Error 404 (Not Found)!!1</title>", {"
 ENDED = Snapshot("batches/b-1", "BATCH_STATE_SUCCEEDED", Lifecycle.ENDED, BatchOutcome.COMPLETED, "files/batch-r")
 
 
-def refused(status: int, message: str, word: str = "INVALID_ARGUMENT", *details: JsonValue) -> Answer:
-    return reply({"error": {"code": status, "message": message, "status": word, "details": details}}, status)
+def refused(status: int, message: str, word: str = "INVALID_ARGUMENT") -> Answer:
+    return reply({"error": {"code": status, "message": message, "status": word}}, status)
 
 
 UNKNOWN_NAME = refused(400, 'Invalid JSON payload received. Unknown name "batch": Cannot find field.')
@@ -77,9 +77,8 @@ def test_a_create_is_one_post_where_the_reply_may_mean_anything_else(
 def test_a_create_that_neither_version_carried_out_is_looked_for_where_it_may_be(
     serve: Serve, submission: Submission, newer: Answer, older: Answer, error: type[ProviderError], asked: list[str]
 ) -> None:
-    provider, server = serve(
-        "gemini", lambda call: by_version(newer, older)(call) if call.method == "POST" else reply({})
-    )
+    create = by_version(newer, older)
+    provider, server = serve("gemini", lambda call: create(call) if call.method == "POST" else reply({}))
     with pytest.raises(error):
         provider.create(submission)
     assert provider.find(submission) == []

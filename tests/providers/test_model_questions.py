@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,8 @@ from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
 from tests.support.lab import MODELS
 
-from .conftest import Serve, reply
+from .conftest import Play
+from .documents import Case, cases
 
 
 @pytest.fixture(scope="module")
@@ -41,27 +42,8 @@ def test_every_provider_is_asked_about_a_model_it_has_and_one_it_does_not(
     assert set(sandbox.request_counts()[provider]) == {"models"}
 
 
-CATALOGUE = {"data": [{"id": "maker/one"}, {"id": "maker/one:batch"}, {"id": "maker/two"}]}
-
-
-@pytest.mark.parametrize(("provider", "model", "page", "notice"), [
-    ("openai", "m", {"id": "m-2025-11-13", "object": "model", "shutdown_date": "2027-04-01"},
-     ModelNotice("m-2025-11-13", date(2027, 4, 1), is_deprecated=True)),
-    ("openai", "m", {"id": "m", "shutdown_date": "some day"}, ModelNotice("m")),
-    ("anthropic", "m", {"id": "m", "lifecycle": "deprecated", "retires_at": "2026-11-24T00:00:00Z"},
-     ModelNotice("m", date(2026, 11, 24), is_deprecated=True)),
-    ("anthropic", "m", {"id": "m", "lifecycle": "retired", "capabilities": {"batch": {"supported": False}}},
-     ModelNotice("m", is_deprecated=True, is_over=True, runs_as_batch=False)),
-    ("mistral", "m", {"id": "other", "aliases": ["m"], "deprecation": "2026-12-01T12:00:00Z",
-                      "deprecation_replacement_model": "n"},
-     ModelNotice("m", date(2026, 12, 1), is_deprecated=True, replacement="n")),
-    # a model of OpenRouter runs as batches where the catalogue has a price for them
-    ("openrouter", "maker/one", CATALOGUE, ModelNotice("maker/one", runs_as_batch=True)),
-    ("openrouter", "maker/one:batch", CATALOGUE, ModelNotice("maker/one:batch", runs_as_batch=True)),
-    ("openrouter", "maker/two", CATALOGUE, ModelNotice("maker/two", runs_as_batch=False)),
-    ("openrouter", "maker/three", CATALOGUE, None),
-])  # fmt: skip
-def test_what_a_provider_says_of_a_model_is_read(
-    serve: Serve, provider: str, model: str, page: object, notice: ModelNotice | None
-) -> None:
-    assert about(serve(provider, reply(page))[0], model) == notice
+@cases("models.jsonl")
+def test_what_a_provider_says_of_a_model_is_read(play: Play, case: Case) -> None:
+    """A model of OpenRouter runs as batches if its catalogue has a price for them."""
+    notice = about(play(case["provider"], {"": case["reply"]})[0], case["model"])
+    assert (notice and asdict(notice) | {"ends": notice.ends and notice.ends.isoformat()}) == case["notice"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import httpx
 import httpx2
@@ -30,48 +30,26 @@ from layton_batch.records import Submission
 from layton_batch.states import ErrorClass
 from tests.support.paths import ROOT
 
+from .documents import Json, read_cases
+
 SECRET = "sk-a-secret"
 
 
-@dataclass
-class FakeResponse:
-    status_code: int
-    headers: dict[str, str] = field(default_factory=dict)
-    text: str = ""
-
-
 class APIError(Exception):
-    """Of the shape that the OpenAI, Anthropic, Groq and Together SDKs raise."""
+    """Of the shape that SDKs raise: ``status_code``, ``response`` and ``body``, ``raw_response`` at Mistral."""
 
-    def __init__(self, message: str, response: FakeResponse | None = None, body: object = None) -> None:
+    def __init__(self, message: str, **shape: object) -> None:
         super().__init__(message)
-        self.response, self.body = response, body
-        if response is not None:
-            self.status_code = response.status_code
+        self.__dict__ |= shape
 
 
 class APIConnectionError(APIError):
-    pass
-
-
-class GoogleError(Exception):
-    """Of the shape that google-genai raises: ``code``, ``details``, and a response that may be None."""
-
-    def __init__(self, code: int, details: object) -> None:
-        super().__init__(f"{code} {details}")
-        self.code, self.details, self.response = code, details, None
-
-
-class MistralError(Exception):
-    """Of the shape that mistralai raises: ``raw_response`` and a body that is text."""
-
-    def __init__(self, status: int, body: str) -> None:
-        super().__init__(body)
-        self.status_code, self.body, self.raw_response = status, body, FakeResponse(status, {"Retry-After": "3"})
+    """Raised by the SDKs of OpenAI's shape when no reply came."""
 
 
 def status(code: int, body: object = None, **headers: str) -> APIError:
-    return APIError(f"Error code: {code}", FakeResponse(code, headers), body)
+    response = SimpleNamespace(status_code=code, headers=headers, text="")
+    return APIError(f"Error code: {code}", status_code=code, response=response, body=body)
 
 
 def of(error: BaseException, *, paid: bool = False) -> ProviderError:
@@ -93,36 +71,13 @@ def test_a_status_means_one_thing_to_a_read_and_another_to_a_create(
             assert (type(error), error.status) == (expected, code)
 
 
-INVALID = "invalid_request_error"
-
-
-@pytest.mark.parametrize(("code", "body", "is_of_account"), [
-    (401, {}, True),
-    (402, {}, True),
-    (400, {"type": INVALID, "message": "Your credit balance is too low for this API."}, True),
-    (400, {"type": INVALID, "message": "This organization has been disabled."}, True),
-    (400, {"type": INVALID, "message": "You have reached your specified API usage limits."}, True),
-    (400, {"code": "billing_hard_limit_reached", "message": "Limit reached"}, True),
-    (429, {"code": "insufficient_quota", "message": "You exceeded your current quota"}, True),
-    (429, {"code": "billing_not_active", "message": "Look at your billing details"}, True),
-    (400, "Incorrect API key provided: ab***yz.", True),
-    (403, "Your new team doesn't have any credits yet.", True),
-    (429, "Your team ab-12 has either used all available credits or reached its monthly limit.", True),
-    (400, {"status": "INVALID_ARGUMENT", "message": "API key not valid. Please pass a valid API key."}, True),
-    (400, {"status": "FAILED_PRECONDITION", "message": "Please enable billing on your project."}, True),
-    (429, {"status": "RESOURCE_EXHAUSTED", "message": "You exceeded your current quota and billing plan"}, False),
-    (429, {"type": "rate_limit_error", "message": "This would exceed your organization's rate limit"}, False),
-    (404, {"code": "model_not_found", "message": "The model x does not exist or you do not have access"}, False),
-    (400, {"type": INVALID, "message": "max_tokens: an API key and billing are no numbers"}, False),
-    (403, {"message": "Your chosen model requires moderation and your input was flagged"}, False),
-])  # fmt: skip
-def test_the_trouble_of_an_account_is_told_from_a_wrong_request_in_whichever_way_it_is_said(
-    code: int, body: object, is_of_account: bool
-) -> None:
+@pytest.mark.parametrize("case", read_cases("errors.jsonl"), ids=lambda case: str(case["error"])[:60])
+def test_the_trouble_of_an_account_is_told_from_a_wrong_request_in_whichever_way_it_is_said(case: Json) -> None:
+    code, body = case["status"], case["error"]
     error = of(status(code, {"error": body}), paid=True)
-    assert concerns_account(error.status, error.code, str(error)) is is_of_account
     assert error.status == code
-    assert (errored("c", code, body).error_class is ErrorClass.ACCOUNT) is is_of_account  # type: ignore[arg-type]
+    assert concerns_account(error.status, error.code, str(error)) is case["of_account"]
+    assert (errored("c", code, body).error_class is ErrorClass.ACCOUNT) is case["of_account"]
 
 
 @pytest.mark.parametrize("library", [httpx, httpx2])
@@ -157,8 +112,10 @@ def test_nothing_is_sent_or_recorded_where_the_base_url_is_no_url(
 
 
 def test_each_shape_of_error_is_read() -> None:
-    google = of(GoogleError(429, {"error": {"message": "RESOURCE_EXHAUSTED: wait", "status": "RESOURCE_EXHAUSTED"}}))
-    mistral = of(MistralError(503, '{"detail": [{"msg": "busy"}]}'))
+    told = {"error": {"message": "RESOURCE_EXHAUSTED: wait", "status": "RESOURCE_EXHAUSTED"}}
+    google = of(APIError("429", code=429, details=told, response=None))
+    answered = SimpleNamespace(status_code=503, headers={"Retry-After": "3"}, text="")
+    mistral = of(APIError("", status_code=503, body='{"detail": [{"msg": "busy"}]}', raw_response=answered))
     assert type(google) is type(mistral) is TransientProviderError
     assert (google.code, mistral.retry_after) == ("RESOURCE_EXHAUSTED", 3.0)
     assert ("wait" in str(google), "busy" in str(mistral)) == (True, True)

@@ -11,51 +11,39 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.commands.known_items import bundled_answerer, known_items, replayed
+from layton_batch.commands.known_items import bundled_answerer, replayed
 from layton_batch.errors import DataError
 from layton_batch.files.sources import stream_rows
-from layton_batch.records import Response
-from layton_batch.sandbox import Answerer, Question
-from layton_batch.sandbox.answerers.known_items import KnownItem
-from layton_batch.sandbox.answerers.profiles import bundled_profiles
+from layton_batch.records import Item, Prediction, Response
+from layton_batch.sandbox import Answerer, ModelReply, Question
 from layton_batch.sandbox.answerers.replay import UnknownRequestError
-from layton_batch.sandbox.answerers.reply_forms import ReplyForm
-from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
-from layton_batch.sandbox.answerers.stock_reasoning import Truth
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks import load_task
-from layton_batch.tasks.protocol import TaskOptions
+from layton_batch.tasks.protocol import Task, TaskOptions
+from tests.support.lab import MODELS, answerer
 
 ANSWER: Mapping[str, object] = {"type": "object", "properties": {"justification": {}, "answer": {}}}
 VERDICT: Mapping[str, object] = {"properties": {"is_answer_correct": {}, "is_justification_correct": {}}}
-STRONG, MIDDLING, WEAK = "larch-2-large", "sirocco-large", "Fieldstone/Sedge-32B"
-ITEMS = [
-    KnownItem(
-        f"m-{number}",
-        f'Puzzle {number:03d}: "Where did it go?"\nSay it in a word.',
-        str(number) if number % 2 else f"behind door {number:03d}",
-        reasons=f"The text of {number:03d} leaves no room. So it is this.",
-        hints=(f"Hint one of {number:03d}.", f"Hint two of {number:03d}."),
-        category=("Logic", "Wordplay", "Lateral")[number % 3],
-        picarats=(10, 30, 50, None)[number % 4],
-    )
-    for number in range(200)
-]
+STRONG, MIDDLING = "larch-2-large", "sirocco-large"
+LAYTON = load_task("layton", TaskOptions("llm"))
+
+
+def items_of(task: Task) -> list[Item]:
+    return list(task.items(list(stream_rows(task.bundled("llm")))))
+
+
+RIDDLES = items_of(LAYTON)
 
 
 def ask(text: str, model: str, reasoning: str | int | None = None, *, limit: int | None = None) -> Question:
     return Question("openai", model, "Solve.", text, (), ANSWER, reasoning, limit, "c")
 
 
-def judging(item: KnownItem, answer: str, justification: str, judge: str = "wagtail-5-referee") -> Question:
-    shown = (item.question, *item.hints, item.right, item.reasons)
-    submitted = json.dumps({"answer": answer, "justification": justification})
-    return Question("anthropic", judge, "Judge.", "\n".join((*shown, submitted)), (), VERDICT, None, None, "c")
-
-
-def verdict(answerer: Answerer, question: Question) -> tuple[bool, bool]:
-    value = json.loads(answerer.answer(question).text)
-    return value["is_answer_correct"], value["is_justification_correct"]
+def parsed(task: Task, item: Item, question: Question) -> tuple[ModelReply, Prediction]:
+    """The reply to a question about an item, and what the task reads in it."""
+    told = answerer().answer(question)
+    reply = Response("c", RequestOutcome.SUCCEEDED, told.text, FinishReason(told.finish))
+    return told, task.parse(item, question.model, reply)
 
 
 # ---- participants ----------------------------------------------------------------------------------------------------
@@ -64,46 +52,43 @@ def verdict(answerer: Answerer, question: Question) -> tuple[bool, bool]:
 @pytest.mark.parametrize("name", ["mcq_idk", "zebralogic", "rome"])
 def test_bundled_items_are_answered_as_their_task_asks_within_the_output_limit(name: str) -> None:
     task = load_task(name, TaskOptions("llm"))
-    items = task.items(list(stream_rows(task.bundled("llm"))))[:6]
     kinds: Counter[str] = Counter()
-    for item in items:
+    for item in items_of(task)[:6]:
         prompt = task.prompt(item)
         text = "\n".join(part for part in prompt.parts if isinstance(part, str))
         question = Question("openai", STRONG, prompt.system, text, (), None, None, 30_000, "c")
-        told = bundled_answerer().answer(question)
-        reply = Response("c", RequestOutcome.SUCCEEDED, told.text, FinishReason(told.finish))
-        kinds[task.parse(item, STRONG, reply).kind] += 1
-        assert bundled_answerer().answer(replace(question, max_output_tokens=20)).output_tokens <= 20
+        kinds[parsed(task, item, question)[1].kind] += 1
+        assert answerer().answer(replace(question, max_output_tokens=20)).output_tokens <= 20
     assert kinds["answered"] >= 4
 
 
 def test_the_same_question_gets_the_same_reply_in_any_order_and_from_any_answerer() -> None:
-    questions = [ask(item.question, model) for item in ITEMS[:20] for model in (WEAK, "gpt-9", "x/y")]
-    replies = [SimulateAnswerer(ITEMS, 7).answer(question) for question in questions]
-    again = SimulateAnswerer(ITEMS, 7)
-    assert [again.answer(question) for question in reversed(questions)] == replies[::-1]
-    assert [SimulateAnswerer(ITEMS, 8).answer(question) for question in questions] != replies
+    questions = [ask(item.question, model) for item in RIDDLES[:20] for model in (STRONG, "gpt-9", "x/y")]
+    again = bundled_answerer()
+    replies = [again.answer(question) for question in reversed(questions)]
+    assert [answerer().answer(question) for question in questions] == replies[::-1]
 
 
-def test_profiles_are_well_apart_hints_never_spoil_an_answer_and_replies_go_wrong_in_every_way() -> None:
-    answerer, profiles = SimulateAnswerer(ITEMS), bundled_profiles()
-    said = {
-        profile.model: [answerer.participate(profile.model, item, 0, profile.reasoning) for item in ITEMS]
-        for profile in profiles.participants
-    }
-    shares = [sum(one.span.truth is not Truth.WRONG for one in each) / len(each) for each in said.values()]
+def test_models_are_well_apart_hints_never_spoil_an_answer_and_replies_go_wrong_in_several_ways() -> None:
+    def said(model: str, hints: int = 0, reasoning: str | None = None) -> list[tuple[ModelReply, bool]]:
+        """Each reply, and whether the answer is right."""
+        found = []
+        for item in RIDDLES:
+            text = "\n".join([item.question, *filter(None, item.hints[:hints])])
+            told, prediction = parsed(LAYTON, item, ask(text, model, reasoning))
+            ends[told.finish, prediction.kind] += 1
+            found.append((told, prediction.answer == item.answer))
+        return found
+
+    ends: Counter[tuple[str, str]] = Counter()
+    shares = [sum(right for _, right in said(model)) / len(RIDDLES) for model in (*MODELS.values(), STRONG)]
     assert max(shares) - min(shares) > 0.4
-    assert {one.form for each in said.values() for one in each} == set(ReplyForm)
-    for each in said.values():
-        assert all(
-            one.answer != item.right for one, item in zip(each, ITEMS, strict=True) if one.span.truth is Truth.WRONG
-        )
-    levels = [[answerer.participate(MIDDLING, item, hints, "high") for item in ITEMS] for hints in range(4)]
-    right = [[one.span.truth is not Truth.WRONG for one in level] for level in levels]
-    for fewer, more in pairwise(right):
+    assert ends.keys() >= {("stop", "answered"), ("stop", "unparsed"), ("length", "unparsed")}
+    levels = [[right for _, right in said(MIDDLING, hints, "high")] for hints in range(4)]
+    for fewer, more in pairwise(levels):
         assert all(b or not a for a, b in zip(fewer, more, strict=True))
-    assert sum(right[3]) > sum(right[0])
-    cut = answerer.answer(ask(ITEMS[0].question, STRONG, "high", limit=12))
+    assert sum(levels[3]) > sum(levels[0])
+    cut = answerer().answer(ask(RIDDLES[0].question, STRONG, "high", limit=12))
     assert (cut.finish, cut.output_tokens <= 12) == ("length", True)
 
 
@@ -114,7 +99,14 @@ RIDDLE = {
     "description": 'Ann says: "Bob lies."\nWho tells the truth?', "second_hint": "One of them is consistent.",
     "solution": "Ann.", "answer": "Ann", "justification": "If Bob told the truth, Ann would contradict herself.",
 }  # fmt: skip
-KNOWN = known_items(load_task("layton", TaskOptions("llm")).items([RIDDLE]), "layton")[0]
+(KNOWN,) = LAYTON.items([RIDDLE])
+
+
+def judging(answer: str, justification: str, judge: str = "umpire-1") -> Question:
+    shown = (KNOWN.question, *filter(None, KNOWN.hints), KNOWN.answer, KNOWN.justification)
+    submitted = json.dumps({"answer": answer, "justification": justification})
+    text = "\n".join((*map(str, shown), submitted))
+    return Question("anthropic", judge, "Judge.", text, (), VERDICT, None, None, "c")
 
 
 def recorded(model: str, answer: str, justification: str, **more: object) -> dict[str, object]:
@@ -154,11 +146,12 @@ def test_a_verdict_is_that_of_the_recording_the_judge_is_shown_and_nothing_else_
     known = replay(tmp_path, *rows, recused)
     for number, text in enumerate(texts):
         for judge in ("umpire-1", "league/Umpire_1"):
-            assert verdict(known, judging(KNOWN, *text, judge)) == (number % 2 == 0, False)
+            value = json.loads(known.answer(judging(*text, judge)).text)
+            assert value == {"is_answer_correct": number % 2 == 0, "is_justification_correct": False}
     for question in (
         ask("What is the time?", "fir-1", "high"), ask(KNOWN.question, "oak"), ask(KNOWN.question, "fir-1", "low"),
-        judging(KNOWN, "Bob", "Never said.", "umpire-1"), judging(KNOWN, "Ann", "Because.", "vicar"),
-        judging(KNOWN, "Ann", "Because.", "umpire-2"),
+        judging("Bob", "Never said.", "umpire-1"), judging("Ann", "Because.", "vicar"),
+        judging("Ann", "Because.", "umpire-2"),
     ):  # fmt: skip
         with pytest.raises(UnknownRequestError):
             known.answer(question)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from layton_batch.providers import connect
 from layton_batch.sandbox import ModelReply, Question
 from layton_batch.sandbox.answerers.questions import SandboxUsage
 from layton_batch.sandbox.engine.ledger import charge
@@ -70,8 +68,7 @@ def usages(provider: str, folder: Path, model: str | None = None, **extra: Any) 
     with bench(answerer=OfAThousand()) as b, client(provider, b, folder) as sent:
         batch = sent.submit([row(provider, f"r{n}", f"question {n}", model=model, **extra) for n in range(3)])
         b.end()
-        lines = sent.lines(batch).values()
-    found = [connect(provider, None).decode(json.dumps(line).encode()).usage for line in lines]
+        found = [sent.decoded(line).usage for line in sent.lines(batch).values()]
     assert {usage.input_tokens for usage in found} == {10_000}
     return sorted((usage.cached_input_tokens, usage.cache_write_tokens) for usage in found)
 

@@ -125,25 +125,23 @@ class Tab:
     def call(self, method: str, params: Mapping[str, object] | None = None) -> Any:
         return self.browser.call(method, params, self.session)
 
-    def run(self, expression: str) -> Any:
+    def run(self, expression: str, *, awaits: bool = False) -> Any:
         """The value of a JavaScript expression, evaluated in the page's world."""
-        result = self.call("Runtime.evaluate", {"expression": expression, "returnByValue": True})
+        asked = {"expression": expression, "returnByValue": True, "awaitPromise": awaits}
+        result = self.call("Runtime.evaluate", asked)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
     def wait(self, promise: str) -> Any:
         """What a JavaScript promise comes to, when it is kept."""
-        asked = {"expression": promise, "awaitPromise": True, "returnByValue": True}
-        result = self.call("Runtime.evaluate", asked)
-        assert "exceptionDetails" not in result, result
-        return result["result"].get("value")
+        return self.run(promise, awaits=True)
 
-    def press(self, key: str, text: str = "") -> None:
+    def press(self, key: str) -> None:
         """A key pressed and let go, where the focus is."""
-        code = {"Tab": 9, "Enter": 13}[key]
-        press = {"key": key, "code": key, "windowsVirtualKeyCode": code}
-        self.call("Input.dispatchKeyEvent", {"type": "keyDown", **press, **({"text": text} if text else {})})
-        self.call("Input.dispatchKeyEvent", {"type": "keyUp", **press})
+        code = {"windowsVirtualKeyCode": code, "code": key} if (code := {"Tab": 9, "Enter": 13}.get(key)) else {}
+        text = {"text": "\r" if key == "Enter" else key} if key == "Enter" or len(key) == 1 else {}
+        self.call("Input.dispatchKeyEvent", {"type": "keyDown", "key": key, **code, **text})
+        self.call("Input.dispatchKeyEvent", {"type": "keyUp", "key": key, **code})
 
     def trouble(self) -> list[str]:
         """What the browser complained of: errors, warnings, violations of the policy, console output."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 
 import orjson
@@ -15,8 +16,14 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.runs.status import JobStatus, RunState, Status
+from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
+from layton_batch.scoring.diagnosis_record import DiagnosisRecord
+from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.judge_quality import diagnose
+from layton_batch.scoring.jury_board import JuryBoard
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.states import BatchOutcome, Lifecycle
-from tests.support.fabricated_judges import judges_rows
+from tests.support.evidence import Judged, frames, judged_frame
 
 MODELS = ("alpha-9", "beta-10", "gamma-2")
 ITEMS = 4
@@ -48,24 +55,8 @@ class Words:
 
 def hostile(text: str) -> Words:
     """Words that are this text, told apart where they must be."""
-    return Words(
-        name=text,
-        models=tuple(f"{text} {index}" for index in range(3)),
-        provider=text,
-        judge=text,
-        item_id=text,
-        category=text,
-        question=text,
-        hint=text,
-        reference=text,
-        answer=text,
-        justification=text,
-        raw=text,
-        note=text,
-        flag=text.replace(",", ""),
-        price_source=text,
-        reason=text,
-    )
+    models = tuple(f"{text} {index}" for index in range(3))
+    return Words(**{one.name: text for one in fields(Words)} | {"models": models, "flag": text.replace(",", "")})  # type: ignore[arg-type]
 
 
 _WRITTEN = (
@@ -107,54 +98,38 @@ class FabricatedRun:
 
     def items_rows(self) -> list[Row]:
         words = self.words
+        texts = {"question": words.question, "hints": [words.hint, None, words.hint], "answer": words.reference}
+        texts |= {"justification": words.reference, "solution": words.reference, "payload": "{}"}
+        categories = (f"{words.category}, other", words.category)
         return [
-            {
-                "item_id": self.item_id(index),
-                "split": "llm",
-                "category": words.category if index % 2 else f"{words.category}, other",
-                "question": words.question,
-                "images": [],
-                "hints": [words.hint, None, words.hint],
-                "answer": words.reference,
-                "justification": words.reference,
-                "solution": words.reference,
-                "payload": "{}",
-            }
+            {"item_id": self.item_id(index), "split": "llm", "category": categories[index % 2], "images": [], **texts}
             for index in range(1, self.items + 1)
         ]
 
-    def _pairs(self) -> list[tuple[int, int, str]]:
+    def _pairs(self) -> list[tuple[int, int, Row]]:
+        """Number of an item, place of a model, and the columns that name both."""
         return [
-            (index, place, model) for index in range(1, self.items + 1) for place, model in enumerate(self.words.models)
+            (index, place, {"item_id": self.item_id(index), "model": model})
+            for index in range(1, self.items + 1)
+            for place, model in enumerate(self.words.models)
         ]
 
-    def kind(self, index: int, place: int) -> str:
-        return "unparsed" if (index, place) == (3, 2) else "answered"
+    def is_read(self, index: int, place: int) -> bool:
+        return (index, place) != (3, 2)
 
     def yes(self, index: int, place: int) -> int:
         """Of two votes."""
-        if index <= 2:
-            return 2 if index == 1 else 0
-        return (2, 1, 0)[place]
+        return (2, 0)[index - 1] if index <= 2 else (2, 1, 0)[place]
 
     def predictions_rows(self) -> list[Row]:
         words = self.words
+        said = {"provider": words.provider, "n_hints": 0, "answer": words.answer, "raw_text": words.raw}
+        said |= {"justification": words.justification, "note": words.note, "finish_reason": "stop"}
         return [
-            {
-                "item_id": self.item_id(index),
-                "model": model,
-                "provider": words.provider,
-                "n_hints": 0,
-                "kind": self.kind(index, place),
-                "answer": words.answer,
-                "justification": words.justification,
-                "raw_text": words.raw,
-                "note": words.note,
-                "finish_reason": "stop",
-                "custom_id": f"r0-{place}-{index}",
-            }
-            for index, place, model in self._pairs()
-        ]
+            {**about, **said, "kind": "answered" if self.is_read(index, place) else "unparsed",
+             "custom_id": f"r0-{place}-{index}"}
+            for index, place, about in self._pairs()
+        ]  # fmt: skip
 
     def batch_files(self) -> None:
         """What was sent: one form for all models, their own settings."""
@@ -172,129 +147,78 @@ class FabricatedRun:
 
     def usage_rows(self) -> list[Row]:
         return [
-            {"custom_id": f"r0-{place}-{index}", "role": "predict", "provider": self.words.provider, "model": model,
-             "batch_id": "batch-1", "attempt": 1, "input_tokens": 1250, "cached_input_tokens": 0, "output_tokens": 500,
-             "reasoning_tokens": 125, "cache_write_tokens": 0, "hour_write_tokens": 0,
-             "cost_usd": "0.0031", "unbatched_usd": "0.0062"}
-            for index, place, model in self._pairs()
+            {"custom_id": f"r0-{place}-{index}", "role": "predict", "provider": self.words.provider,
+             "model": about["model"], "batch_id": "batch-1", "attempt": 1, "input_tokens": 1250,
+             "cached_input_tokens": 0, "output_tokens": 500, "reasoning_tokens": 125, "cache_write_tokens": 0,
+             "hour_write_tokens": 0, "cost_usd": "0.0031", "unbatched_usd": "0.0062"}
+            for index, place, about in self._pairs()
         ]  # fmt: skip
 
     def verdicts_rows(self) -> list[Row]:
+        by = {"judge_provider": self.words.provider, "note": self.words.note}
         return [
-            {
-                "item_id": self.item_id(index),
-                "model": model,
-                "judge": f"{self.words.judge} {seat}",
-                "judge_provider": self.words.provider,
-                "is_answer_correct": seat < self.yes(index, place),
-                "is_justification_correct": seat < self.yes(index, place),
-                "note": self.words.note,
-            }
-            for index, place, model in self._pairs()
-            if self.kind(index, place) == "answered"
-            for seat in range(2)
-        ]
+            {**about, **by, "judge": f"{self.words.judge} {seat}",
+             **dict.fromkeys(("is_answer_correct", "is_justification_correct"), seat < self.yes(index, place))}
+            for index, place, about in self._pairs() if self.is_read(index, place) for seat in range(2)
+        ]  # fmt: skip
 
     def scores_rows(self) -> list[Row]:
         return [
-            {
-                "item_id": self.item_id(index),
-                "model": model,
-                "metric": "both_correct",
-                "yes": self.yes(index, place) if self.kind(index, place) == "answered" else 0,
-                "total": 2 if self.kind(index, place) == "answered" else 0,
-                "flag": None if self.kind(index, place) == "answered" else "unparsed",
-            }
-            for index, place, model in self._pairs()
-        ]
+            {**about, "metric": "both_correct", "yes": read * self.yes(index, place), "total": 2 * read,
+             "flag": None if read else "unparsed"}
+            for index, place, about in self._pairs() for read in (self.is_read(index, place),)
+        ]  # fmt: skip
 
     def leaderboard_rows(self) -> list[Row]:
+        same = {"provider": self.words.provider, "n_hints": 0, "half_width": 1.8, "target": "new items"}
+        same |= {"method": "hierarchical", "metric": "both_correct", "n_items": self.items}
+        same |= {"n_missing": 0, "n_unjudged": 0}
         return [
-            {
-                "rank": place + 1,
-                "rank_best": max(place, 1),
-                "rank_worst": min(place + 2, 3),
-                "model": model,
-                "provider": self.words.provider,
-                "n_hints": 0,
-                "score": 80.0 - 10 * place,
-                "lower": 78.1 - 10 * place,
-                "upper": 81.6 - 10 * place,
-                "half_width": 1.8,
-                "target": "new items",
-                "method": "hierarchical",
-                "metric": "both_correct",
-                "n_items": self.items,
-                "n_unparsed": int(place == 2),
-                "n_missing": 0,
-                "n_unjudged": 0,
-                "flags": self.words.flag if place == 2 else "",
-            }
+            {"rank": place + 1, "rank_best": max(place, 1), "rank_worst": min(place + 2, 3), "model": model, **same,
+             "score": 80.0 - 10 * place, "lower": 78.1 - 10 * place, "upper": 81.6 - 10 * place,
+             "n_unparsed": int(place == 2), "flags": self.words.flag if place == 2 else ""}
             for place, model in enumerate(self.words.models)
-        ]
+        ]  # fmt: skip
 
     def both_targets(self) -> list[Row]:
         """The leaderboard for new items, with what is known of this set: one point more, within half a point, at ranks
         that are sure; the last two change places."""
         return [
-            {
-                **row,
-                "new_score": row["score"],
-                "set_rank": rank,
-                "set_rank_best": rank,
-                "set_rank_worst": rank,
-                "set_score": 91.0 - 10 * rank,
-                "set_lower": 90.5 - 10 * rank,
-                "set_upper": 91.5 - 10 * rank,
-            }
+            {**row, "new_score": row["score"], "set_score": 91.0 - 10 * rank, "set_lower": 90.5 - 10 * rank,
+             "set_upper": 91.5 - 10 * rank, **dict.fromkeys(("set_rank", "set_rank_best", "set_rank_worst"), rank)}
             for row, rank in zip(self.leaderboard_rows(), (1, 3, 2), strict=True)
-        ]
+        ]  # fmt: skip
 
     def pairs_rows(self) -> list[Row]:
         """Each model is better than the next ones with 90 percent probability, on new items with 80."""
-        names = self.words.models
-        return [
-            {
-                "model": one,
-                "n_hints": 0,
-                "other": other,
-                "other_hints": 0,
-                "better": 0.9,
-                "better_new": 0.8,
-                "lower": 9.0,
-                "upper": 11.0,
-                "lower_new": 7.5,
-                "upper_new": 12.5,
-            }
-            for place, one in enumerate(names)
-            for other in names[place + 1 :]
-        ]
+        known = {"n_hints": 0, "other_hints": 0, "better": 0.9, "better_new": 0.8}
+        known |= {"lower": 9.0, "upper": 11.0, "lower_new": 7.5, "upper_new": 12.5}
+        return [{"model": one, "other": other, **known} for one, other in combinations(self.words.models, 2)]
 
     def label_need_rows(self) -> list[Row]:
         return [{"labels": 12, "half_width_now": 8.1, "half_width_then": 6.3}]
 
     def judges_rows(self) -> list[Row]:
-        return judges_rows(self.words.models, self.words.judge, self.words.provider, self.item_id)
+        """Two judges, of whom the second is kinder than people; every word reaches the page."""
+        words, family = self.words, self.words.provider
+        judged = [
+            Judged(Entrant(model, family, 0), family, self.item_id(index),
+                   {f"{words.judge} 0": index % 2 == 1, f"{words.judge} 1": True}, human=index % 2 == 1)
+            for index in range(1, ITEMS + 1) for model in words.models
+        ]  # fmt: skip
+        found = diagnose(judged_frame(judged), JuryBoard(*frames([]), ScoringRules()))
+        record = DiagnosisRecord(found, AnnotatorAgreement({words.judge: len(judged)}, 0, 0, 0.95, None))
+        return [{"document": orjson.dumps(asdict(record)).decode()}]
 
     def cost_rows(self) -> list[Row]:
+        same = {"provider": self.words.provider, "stage": "predict", "requests": self.items, "input_tokens": 1000}
+        same |= {"cached_input_tokens": 0, "output_tokens": 2000, "reasoning_tokens": 500}
+        same |= {"price_source": self.words.price_source, "price_date": "2026-11-01"}
         return [
-            {
-                "provider": self.words.provider,
-                "model": model,
-                "stage": "predict",
-                "requests": self.items,
-                "input_tokens": 1000,
-                "cached_input_tokens": 0,
-                "output_tokens": 2000,
-                "reasoning_tokens": 500,
-                "cost_usd": f"{place + 1}.25",
-                "unbatched_usd": f"{2 * (place + 1)}.50",
-                "saved_usd": f"{place + 1}.25",
-                "price_source": self.words.price_source,
-                "price_date": "2026-11-01",
-            }
-            for place, model in enumerate(self.words.models)
-        ]
+            {**same, "model": model, "unbatched_usd": f"{2 * place}.50",
+             **dict.fromkeys(("cost_usd", "saved_usd"), f"{place}.25")}
+            for place, model in enumerate(self.words.models, 1)
+        ]  # fmt: skip
 
     def bill(self) -> CostReport:
         usage, reused = (usage_rows(tables.read(self.folder.tables, name)) for name in ("usage", "reused"))

@@ -16,6 +16,7 @@ from urllib.request import urlopen
 
 import orjson
 import polars as pl
+from sqlalchemy import func, select
 
 from layton_batch.batches import cancel, resolve
 from layton_batch.clock import Pacing
@@ -42,8 +43,9 @@ from layton_batch.stages.plan import plan
 from layton_batch.stages.preview import Preview as Preview
 from layton_batch.stages.preview import preview
 from layton_batch.stages.publish import queried_costs
+from layton_batch.store import schema
 from layton_batch.store.reopening import retry
-from tests.support.asked import asked_requests
+from layton_batch.store.run_store import RunStore
 from tests.support.manual_clock import ManualClock
 from tests.support.paths import ROOT
 
@@ -104,15 +106,29 @@ def manifest_text(
     return text + _models(providers) + (jury or one_judge) + (demo_prices() if prices is None else prices)
 
 
+SPLITS = {"mcq_idk": "demo", "rome": "llm", "zebralogic": "all"}
+"""Splits of the bundled items that a rule grades, by task."""
+
+
 def quiz_text(
-    providers: tuple[str, ...] = ("openai",), *, limit: int = 3, top: str = "", prices: str | None = None
+    providers: tuple[str, ...] = ("openai",),
+    *,
+    limit: int = 3,
+    top: str = "",
+    prices: str | None = None,
+    task: str = "mcq_idk",
 ) -> str:
-    """Write a manifest of multiple choice: a rule grades the answers, so that a run is one job a model.
+    """Write a manifest whose answers a rule grades, multiple choice by default, so that a run is one job a model.
 
     For claims that are about batches and no jury: such a run takes half the time of one with a judge.
     """
-    text = f'name = "lab"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\nsplit = "demo"\nlimit = {limit}\n{top}\n'
-    return text + _models(providers) + (demo_prices() if prices is None else prices)
+    text = f'name = "lab"\ntask = "{task}"\n[items]\nsource = "bundled"\nsplit = "{SPLITS[task]}"\nlimit = {limit}\n'
+    return f"{text}{top}\n" + _models(providers) + (demo_prices() if prices is None else prices)
+
+
+def rule_text(task: str) -> str:
+    """Write the manifest of three models on twelve items that a rule grades."""
+    return quiz_text(("openai", "gemini", "groq"), limit=12, task=task)
 
 
 def _models(providers: tuple[str, ...]) -> str:
@@ -299,9 +315,9 @@ class Lab:
         return queried_costs([find_run(name, self.runs) for name in names or ("lab",)], query, self.settings)
 
     def requests(self, text: str) -> pl.DataFrame:
-        """What the run's jobs ask (see ``tests/support/asked.py``)."""
+        """Requests of the run's jobs (columns: ``_requests``)."""
         with open_store(self.run_folder(text), self.settings) as store:
-            return asked_requests(store)
+            return _requests(store)
 
     def billed(self) -> dict[str, int]:
         """How often each custom_id was billed. The sandbox carries out a batch when it is looked at, so all are."""
@@ -311,6 +327,39 @@ class Lab:
         for row in self.server.ledger().rows:
             found[row.custom_id] = found.get(row.custom_id, 0) + 1
         return found
+
+
+def _requests(store: RunStore) -> pl.DataFrame:
+    """Return the requests of a run: ``custom_id, job_id, role, item_id, model, judge, sample, fingerprint, retired,
+    max_cost`` (the most that the last attempt at the first answer could cost: a further answer has more room)."""
+    requests, jobs, attempts, answers = schema.requests, schema.jobs, schema.attempts, schema.answers
+    known = {job.id: job for job in store.all_jobs()}
+    query = (
+        select(
+            requests.c.custom_id, jobs.c.job_id, requests.c.item_id, requests.c.fingerprint, requests.c.retired,
+            attempts.c.max_cost,
+        )
+        .join(jobs, jobs.c.key == requests.c.job)
+        .join(answers, answers.c.fingerprint == func.coalesce(requests.c.fingerprint, requests.c.answer))
+        .outerjoin(
+            attempts, (attempts.c.batch == answers.c.batch) & (attempts.c.fingerprint == answers.c.fingerprint)
+        )
+        .where(jobs.c.run_id == store.run_id)
+        .order_by(jobs.c.job_id, requests.c.custom_id)
+    )  # fmt: skip
+    rows = []
+    with store.reading() as connection:
+        for custom_id, job_id, item_id, fingerprint, retired, max_cost in connection.execute(query):
+            job = known[job_id]
+            judged = known[job.depends_on].spec.name if job.depends_on else None
+            models = (job.spec.name, None) if job.role == "predict" else (judged, job.spec.name)
+            cost = None if max_cost is None else format(max_cost, "f")
+            digits = None if fingerprint is None else fingerprint.hex()
+            about = (custom_id, job_id, str(job.role), item_id, *models)
+            rows.append((*about, job.spec.sample, digits, bool(retired), cost))
+    text = dict.fromkeys(("custom_id", "job_id", "role", "item_id", "model", "judge"), pl.String)
+    columns = {**text, "sample": pl.Int64, "fingerprint": pl.String, "retired": pl.Boolean, "max_cost": pl.String}
+    return pl.DataFrame(rows, schema=columns, orient="row")
 
 
 def set_aside(bench: Lab, text: str, role: str = "") -> dict[str, Decimal]:

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
 
-from layton_batch.files.digests import file_digest
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access
 from layton_batch.providers.request_line import request_line
-from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Snapshot, Submission
+from layton_batch.records import (
+    Image,
+    ModelSpec,
+    Prompt,
+    Reasoning,
+    Request,
+    Response,
+    ResponseSchema,
+    Snapshot,
+    Submission,
+)
 from layton_batch.sandbox import Fault, ModelReply, Question, Sandbox, SandboxConfig, SandboxLimits
 from layton_batch.settings import Settings
 from tests.support.tiers import FAMILIES, tiered
 
 JPEG = "/9j/4AAQ"
 GRADE: dict[str, Any] = {
-    "type": "object",
-    "properties": {"score": {"type": "integer"}},
-    "required": ["score"],
+    "type": "object", "properties": {"score": {"type": "integer"}}, "required": ["score"],
     "additionalProperties": False,
-}
+}  # fmt: skip
 MODELS = {
     "openai": "gpt-5.1-2025-11-13",
     "anthropic": "claude-opus-4-5-20251101",
@@ -43,40 +50,34 @@ each_family = pytest.mark.parametrize("provider", tiered(PROVIDERS, ci=FAMILIES)
 """For a test of every provider: one of each wire family at every change."""
 
 
+@dataclass
 class Echo:
     """Answers with the question's own text; 100 tokens in (20 cached), 50 out (10 reasoning)."""
 
-    def __init__(self) -> None:
-        self.asked: list[Question] = []
+    asked: list[Question] = field(default_factory=list)
 
     def answer(self, question: Question) -> ModelReply:
         self.asked.append(question)
         return ModelReply(json.dumps({"echo": question.text}), "stop", 100, 20, 50, 10)
 
 
+@dataclass
 class Clock:
     """Stands still until it is told to move."""
 
-    def __init__(self, start: float = 1_790_000_000.0) -> None:
-        self.now = start
-        self._lock = threading.Lock()
-
-    def __call__(self) -> float:
-        with self._lock:
-            return self.now
+    now: float = 1_790_000_000.0
 
     def forward(self, seconds: float) -> None:
-        with self._lock:
-            self.now += seconds
+        self.now += seconds
 
 
+@dataclass
 class Bench:
     """A sandbox on a stopped clock: batches take 10 s, of which validating 2 s; cancelling takes 2.5 s."""
 
-    def __init__(self, sandbox: Sandbox, clock: Clock, echo: Echo) -> None:
-        self.sandbox = sandbox
-        self.clock = clock
-        self.echo = echo
+    sandbox: Sandbox
+    clock: Clock
+    echo: Echo
 
     def end(self) -> None:
         """Go past the end of every batch."""
@@ -99,13 +100,9 @@ def bench(
     """A sandbox that misbehaves as told."""
     clock, echo = Clock(), Echo()
     config = SandboxConfig(
-        batch_seconds=10.0,
-        faults=faults,
-        limits=limits or SandboxLimits(),
-        answerer=answerer or echo,
-        clock=clock,
-        state_dir=state,
-    )
+        batch_seconds=10.0, faults=faults, limits=limits or SandboxLimits(), answerer=answerer or echo,
+        clock=lambda: clock.now, state_dir=state,
+    )  # fmt: skip
     with Sandbox(config) as sandbox:
         yield Bench(sandbox, clock, echo)
 
@@ -136,25 +133,23 @@ def _row(provider: str, request: Request, extra: Mapping[str, Any]) -> dict[str,
     return line
 
 
-def jsonl(rows: Sequence[Mapping[str, Any] | bytes]) -> bytes:
-    return b"".join((item if isinstance(item, bytes) else json.dumps(item).encode()) + b"\n" for item in rows)
-
-
+@dataclass
 class Client:
     """One of our dialects at the sandbox, as it takes rows of any form to their end."""
 
-    def __init__(self, name: str, there: Bench, folder: Path, provider: Any) -> None:
-        self.name, self.provider, self._there, self._folder = name, provider, there, folder
+    name: str
+    provider: Any
+    there: Bench
+    folder: Path
 
-    def submission(self, rows: Sequence[Mapping[str, Any] | bytes], file: str = "shard") -> Submission:
-        path = self._folder / f"{file}.jsonl"
-        path.write_bytes(jsonl(rows))
-        digest, model = file_digest(path, "").sha256, MODELS[self.name]
-        return Submission(file, file, path, path.name, digest, len(rows), model, intended_at=self._there.clock.now)
-
-    def submit(self, rows: Sequence[Mapping[str, Any] | bytes], file: str = "shard", **changes: Any) -> str:
+    def submit(self, rows: Sequence[Mapping[str, Any] | bytes], file: str = "shard") -> str:
         """Upload the rows as a file of this name, and have a batch made of it."""
-        unsent = replace(self.submission(rows, file), **changes)
+        path = self.folder / f"{file}.jsonl"
+        path.write_bytes(
+            b"".join((item if isinstance(item, bytes) else json.dumps(item).encode()) + b"\n" for item in rows)
+        )
+        digest, model, now = sha256(path.read_bytes()).hexdigest(), MODELS[self.name], self.there.clock.now
+        unsent = Submission(file, file, path, path.name, digest, len(rows), model, intended_at=now)
         made: str = self.provider.create(replace(unsent, input_ref=self.provider.upload(unsent)))
         return made
 
@@ -175,6 +170,10 @@ class Client:
         whole = [json.loads(line) for line in b"".join(self.files(batch)).split(b"\n") if line]
         return {key_of(line): line for line in whole}
 
+    def decoded(self, line: Mapping[str, Any]) -> Response:
+        response: Response = self.provider.decode(json.dumps(line).encode())
+        return response
+
 
 def key_of(line: Mapping[str, Any]) -> str:
     return str(line["key"] if "key" in line else line["custom_id"])
@@ -185,4 +184,4 @@ def client(name: str, there: Bench, folder: Path) -> Iterator[Client]:
     """Our dialect of this provider, talking to the bench."""
     key, address = Settings.from_environment(there.sandbox.environment(), folder).access(name)
     with closing(connect(name, Access(key, address))) as provider:
-        yield Client(name, there, folder, provider)
+        yield Client(name, provider, there, folder)

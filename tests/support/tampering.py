@@ -5,35 +5,40 @@ The sandbox stays honest and strict, and its ledger tells what was carried out; 
 
 from __future__ import annotations
 
+import functools
+import http.client
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import MappingProxyType
+from unittest.mock import MagicMock
+
+from starlette.routing import compile_path
 
 from layton_batch.sandbox import Fault
+from layton_batch.sandbox.server import APIS
+from layton_batch.sandbox.wire.api import ProviderApi
 from layton_batch.settings import Settings
+from layton_batch.testing.providers import Answer as Reply
+from layton_batch.testing.providers import HandlerCall, Loopback
 from tests.support.lab import Lab, lab
-from tests.support.proxy import PhaseProxy, kind_of
 
-Headers = tuple[tuple[str, str], ...]
+_HOP = frozenset({"transfer-encoding", "connection", "keep-alive"})
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the program is answered. ``send``: how it goes out on the wire, where not as one honest HTTP reply: it is
-    given the handler and writes everything itself, head included."""
+    """What the program is answered."""
 
     status: int
-    headers: Headers
+    headers: Mapping[str, str]
     content: bytes
-    send: Callable[[BaseHTTPRequestHandler], None] | None = None
 
     def of(self, content: bytes, status: int | None = None) -> Answer:
         """The same answer with other content (its length told truthfully)."""
-        kept = tuple(pair for pair in self.headers if pair[0].lower() not in ("content-length", "content-encoding"))
-        headers = (*kept, ("content-length", str(len(content))))
+        kept = {name: value for name, value in self.headers.items() if name != "content-encoding"}
+        headers = {**kept, "content-length": str(len(content))}
         return replace(self, status=status or self.status, headers=headers, content=content)
 
 
@@ -41,36 +46,72 @@ Tamper = Callable[[str, str, str, Answer], Answer]
 """Given provider, kind of call (upload, create, poll, results, list, cancel), path and the honest answer."""
 
 
-class Tampering(PhaseProxy):
+def honest(_provider: str, _kind: str, _path: str, answer: Answer) -> Answer:
+    """Change nothing."""
+    return answer
+
+
+@functools.cache
+def _apis() -> list[ProviderApi]:
+    nobody = MagicMock()  # routes are asked for, and nothing is carried out
+    return [api(nobody) for api in APIS]
+
+
+def kind_of(method: str, path: str) -> tuple[str, str]:
+    """Return the provider and the kind of call that a request is."""
+    for api in _apis():
+        for endpoint in api.endpoints():
+            if endpoint.method == method and compile_path(api.prefix + endpoint.path)[0].match(path):
+                return api.provider, endpoint.on
+    raise AssertionError(f"no provider has {method} {path}")
+
+
+def passed_on(home: str, call: HandlerCall) -> Answer | None:
+    """Return the answer of the sandbox at ``home``; None: it broke the connection.
+
+    The Host header goes on as it came: addresses that a provider gives out then lead here again.
+    """
+    connection = http.client.HTTPConnection(home.removeprefix("http://"), timeout=60)
+    try:
+        connection.request(call.method, call.path, call.body or None, call.headers)
+        reply = connection.getresponse()
+        headers = {name.lower(): value for name, value in reply.getheaders() if name.lower() not in _HOP}
+        return Answer(reply.status, headers, reply.read())
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+def on_the_wire(answer: Answer | None) -> Reply:
+    """Return an answer as the loopback server gives it."""
+    return Reply(drop=True) if answer is None else Reply(answer.status, answer.content, dict(answer.headers))
+
+
+class Tampering:
     """Answers what ``tamper`` makes of the sandbox's answer; it may be set at any time, and may block."""
 
-    def __init__(self, sandbox_url: str) -> None:
-        self.tamper: Tamper = lambda _provider, _kind, _path, answer: answer
-        super().__init__(sandbox_url)
+    def __init__(self, home: str) -> None:
+        self.tamper: Tamper = honest
+        self._home = home
 
-    def _send(self, call: BaseHTTPRequestHandler, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
-        path = call.path.partition("?")[0]
-        answer = self.tamper(*kind_of(call.command, path), call.path, Answer(status, tuple(headers), content))
-        if answer.send is not None:
-            answer.send(call)
-            call.close_connection = True
-        else:
-            super()._send(call, answer.status, list(answer.headers), answer.content)
+    def answer(self, call: HandlerCall) -> Reply:
+        answer = passed_on(self._home, call)
+        if answer is not None:
+            answer = self.tamper(*kind_of(call.method, call.path.partition("?")[0]), call.path, answer)
+        return on_the_wire(answer)
 
 
 @contextmanager
 def hostile(
-    folder: Path, *faults: Fault, variables: Mapping[str, str] = MappingProxyType({}), **options: object
+    folder: Path, *faults: Fault, variables: Mapping[str, str] = MappingProxyType({}), batch_seconds: float = 60.0
 ) -> Iterator[tuple[Lab, Tampering]]:
-    """A lab (arguments: as :func:`tests.support.lab.lab`) whose program sees every provider through a proxy, and these
-    ``variables`` of the environment beside."""
-    with lab(folder, *faults, **options) as there:  # type: ignore[arg-type]
+    """A lab whose program sees every provider through a proxy, and has these ``variables`` in its environment."""
+    with lab(folder, *faults, batch_seconds=batch_seconds) as there:
         between = Tampering(there.server.url)
-        try:
+        with Loopback(between.answer) as proxy:
             environment = {
-                name: value.replace(there.server.url, between.url) for name, value in there.server.environment().items()
+                name: value.replace(there.server.url, proxy.url) for name, value in there.server.environment().items()
             }
             there.settings = Settings.from_environment({**environment, **variables}, folder)
             yield there, between
-        finally:
-            between.close()

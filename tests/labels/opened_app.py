@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 from starlette.testclient import TestClient
 
+from layton_batch.annotate.answers import Key
 from layton_batch.annotate.guard import AppKeys
 from layton_batch.annotate.labelling_app import App
 from layton_batch.annotate.labelling_server import listening, serving
@@ -73,6 +74,12 @@ class Opened:
         assert found, self.get().text
         return {name: unescape(text) for name, text in found.items()}
 
+    def key(self, name: str) -> Key:
+        """Return item, provider, model and hints of an answer by what the page calls it."""
+        key = self.session.answers.key_of(name)
+        assert key is not None
+        return key
+
     def shown(self) -> str:
         """What the page calls the answer that is to be labelled."""
         return self.form()["id"]
@@ -103,13 +110,7 @@ class Opened:
 
 
 @contextmanager
-def opened(
-    root: Path,
-    annotator: str = "ada",
-    *,
-    design: str = "planned",
-    overlap: float = 0.0,
-) -> Iterator[Opened]:
+def opened(root: Path, annotator: str = "ada", *, design: str = "planned", overlap: float = 0.0) -> Iterator[Opened]:
     """The app of a run, entered by its address. It makes new forecasts when it is told to settle."""
     with Later() as later, _session(root, later, design, overlap) as session:
         client = TestClient(App(session, ENTRY, annotator).asgi(), base_url=ORIGIN)
