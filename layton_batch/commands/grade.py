@@ -207,10 +207,9 @@ def _say_unanswered(graded: Iterable[GradedModel]) -> None:
 
 def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.DataFrame | None:
     """Return the board of this file only; None if its items cannot be on a board."""
-    if model.twice is not None or not model.outcomes:
+    if model.twice is not None or not model.marks["mark"].count():
         return None
-    marked = any(outcome.mark is not None for outcome in model.outcomes.values())
-    return ranked([model], metric, span).board if marked else None
+    return ranked([model], metric, span).board
 
 
 # ---- documents -----------------------------------------------------------------------------------------------------

@@ -12,8 +12,7 @@ from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judge_quality import Diagnosis
 from layton_batch.scoring.judges_told import Section, diagnosis_told, mistakes_told
 from layton_batch.scoring.label_plan import LabellingPlan, ModelPlan
-from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
-from layton_batch.scoring.uncalibrated import CONDITION, UNCALIBRATED
+from layton_batch.scoring.leaderboard import CONDITION, NEW_ITEMS, THIS_SET, UNCALIBRATED
 from layton_batch.text import one_line, percent, plural
 
 _SHOWN_ROWS = 10

@@ -21,6 +21,7 @@ from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, E
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import labels_for
 from layton_batch.scoring.leaderboard import (
+    AIM_POINTS,
     BORROWED_ONLY,
     DRIFTED,
     FEW_VERDICTS,
@@ -30,13 +31,13 @@ from layton_batch.scoring.leaderboard import (
     RULE,
     SHORT_JURY,
     THIS_SET,
+    UNCALIBRATED,
     UNKNOWN_MAKER,
     leaderboard,
     with_flag,
 )
-from layton_batch.scoring.rule_board import ItemScores, RuleBoard
+from layton_batch.scoring.rule_board import RuleBoard
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
-from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED
 from layton_batch.stats.counts import Flag, FloatArray, fewest_labels, label_flags
 from layton_batch.stats.paper import paper_scores
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
@@ -113,7 +114,7 @@ _MARK = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / pl.col("total
 
 
 def _paper_rows(board: JuryBoard) -> Iterable[_Row]:
-    scores = paper_scores(board.counts, seed=board.rules.seed)
+    scores = paper_scores(board.counts)
     ranks = paper_ranks([score.score for score in scores], [score.half_width for score in scores])
     counts = _counts(board)
     for i in ranks.order.tolist():
@@ -134,9 +135,10 @@ def _paper_rows(board: JuryBoard) -> Iterable[_Row]:
 
 
 def _jury_rows(board: JuryBoard) -> Iterable[_Row]:
-    rules, scores, (draws_here, draws_new) = board.rules, board.scores, board.draws
-    here_ranks = _ranked([score.score for score in scores], draws_here, rules.level)
-    new_ranks = _ranked([score.new_score for score in scores], draws_new, rules.level)
+    rules, posterior = board.rules, board.posterior
+    scores = posterior.scores
+    here_ranks = _ranked([score.score for score in scores], posterior.draws_on_these, rules.level)
+    new_ranks = _ranked([score.new_score for score in scores], posterior.draws_on_new, rules.level)
     counts, rows = board.counts, _counts(board)
     own, borrowed = counts.own_labels.sum(axis=1).tolist(), counts.borrowed_labels
     behind, fewest = np.where(counts.n > 0, borrowed, 0).sum(axis=1).tolist(), fewest_labels(counts.n, borrowed)
@@ -203,37 +205,37 @@ def rank_marks(board: RuleBoard) -> pl.DataFrame:
     On these items score and rank are exact, so their ranges are themselves; the interval and the rank range for new
     items come from weights on the items that all entrants share (``mark_draws``). Failures of all samples count.
     """
-    if not board.sampled:
+    if board.marks.is_empty():
         return leaderboard(())
     scores = board.scores
     means = np.round(scores.mean, 12)  # sums of equal marks in another order are equal
+    answers = board.marks.sort(ENTRANT, maintain_order=True).partition_by(ENTRANT, maintain_order=True)
     rows = []
     for i, ranks in enumerate(_ranked(means.tolist(), board.draws, board.rules.level)):
         new = _estimate(float(scores.mean[i]), float(scores.new_lower[i]), float(scores.new_upper[i]))
-        rank, score, entrant = ranks[0], new[0], board.sheets[i].entrant
+        rank, score = ranks[0], new[0]
         rows.append(
             _row(
-                entrant,
+                board.entrants[i],
                 board.rules,
                 new=(*ranks, *new),
                 this_set=(rank, rank, rank, score, score, score, 0.0),
                 method=RULE,
                 own_labels=0,
                 borrowed_labels=0,
-                **_counts_of_rounds(board.rounds[entrant]) | {"n_items": len(board.sheets[i].item_ids)},
+                **_counts_of_marks(answers[i]),
             )
         )
     return leaderboard(rows)
 
 
-def _counts_of_rounds(rounds: Sequence[ItemScores]) -> _Row:
-    """Count kinds and failures over all answers of an entrant."""
-    counts = _counts_of(Counter(kind for sheet in rounds for kind in sheet.kinds), 0)
-    if rounds[0].failures:
-        failures = (failure for sheet in rounds for failure in sheet.failures if failure is not None)
-        counts["failures"] = failures_of(Counter(failures))
-    means = [100 * sum(sheet.marks) / len(sheet.marks) for sheet in rounds]
-    return counts | ({"rounds": len(rounds), "round_sd": spread(means)} if len(rounds) > 1 else {})
+def _counts_of_marks(answers: pl.DataFrame) -> _Row:
+    """Count items, and kinds and failures over all answers of an entrant."""
+    counts = _counts_of(Counter(answers["kind"].to_list()), 0) | {"n_items": answers["item_id"].n_unique()}
+    if answers["failure"].count():
+        counts["failures"] = failures_of(Counter(failure for failure in answers["failure"] if failure))
+    means = answers.group_by("sample", maintain_order=True).agg(mean=100 * pl.mean("mark"))["mean"].to_list()
+    return counts | ({"rounds": len(means), "round_sd": spread(means)} if len(means) > 1 else {})
 
 
 def spread(scores: Sequence[float]) -> float:

@@ -45,6 +45,16 @@ unknown. ``kind``: what became of the reply; all but ``answered`` is wrong witho
 LABELS: Mapping[str, pl.DataType] = {**_COUNTED, "correct": pl.Boolean()}
 """The frame of labels: a row what people say of an answer (perhaps of an earlier run), with the votes that the jury
 gave it."""
+MARKS: Mapping[str, pl.DataType] = {
+    **{name: VOTES[name] for name in ENTRANT},
+    "sample": pl.Int64(),
+    "item_id": pl.String(),
+    "mark": pl.Float64(),
+    **dict.fromkeys(("kind", "failure", "stratum"), pl.String()),
+}
+"""The frame of marks by a rule: a row an answer. ``mark``: null outside the score; ``kind``: what became of the reply;
+``failure``: the rule's words for what is not right, empty where nothing is, null where the rule has no words;
+``stratum``: the kind of the item, of which the benchmark has as many as it is meant to have, else empty."""
 JUDGED: Mapping[str, pl.DataType] = {
     **{name: VOTES[name] for name in PREDICTION},
     "family": pl.String(),
