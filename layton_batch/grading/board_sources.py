@@ -20,8 +20,8 @@ from layton_batch.interchange.judge_files import is_judge_file, read_judge_files
 from layton_batch.interchange.score_file import ScoreFile
 from layton_batch.interchange.score_table import USUAL, TableColumns
 from layton_batch.scoring.annotations import JoinedLabels
-from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, MARKS, VOTES, Entrant
-from layton_batch.scoring.gold import GoldSet, judged_of, rounds_of, samples_of
+from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, MARKS, VOTES, Entrant, rounds
+from layton_batch.scoring.gold import GoldSet, judged_of, rounds_of
 from layton_batch.scoring.gold_file import read_gold
 from layton_batch.scoring.judge_quality import JudgeDrift, has_verdicts, is_drift
 from layton_batch.scoring.jury_board import JuryBoard
@@ -30,7 +30,7 @@ from layton_batch.scoring.rule_board import RuleBoard
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
 from layton_batch.scoring.samples import rank
 from layton_batch.scoring.verdict_counts import VerdictCounts, count_verdicts
-from layton_batch.scoring.vote_files import is_votes, metrics_of, read_votes, rounds
+from layton_batch.scoring.vote_files import is_votes, metrics_of, read_votes, votes_of
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
 
@@ -253,7 +253,8 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
     """A file of which only the labels are taken. Raises DataError for one that is not in the form."""
     gold = read_gold(path, settings.cwd, settings, keep_texts=False)
     rules = ScoringRules(metric=metric, other_jury=gold.other_jury)
-    return Sources(rules, [JuryBoard(votes.clear(), labels, rules) for votes, labels in rounds_of(gold, metric)])
+    parts, _ = rounds_of(gold, metric)
+    return Sources(rules, [JuryBoard(votes.clear(), labels, rules) for votes, labels in parts])
 
 
 def _round(parts: Sequence[Sources], number: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -324,8 +325,9 @@ def _of_judge_files(sources: Sequence[str], settings: Settings, metric: str | No
 
 def _of_gold(gold: GoldSet, metric: str, *, verdicts: bool) -> Sources:
     rules = ScoringRules(metric=metric, other_jury=gold.other_jury)
-    rounds = [JuryBoard(votes, labels, rules) for votes, labels in rounds_of(gold, metric)]
-    sources = Sources(rules, rounds, samples=samples_of(gold), jury=frozenset(gold.judges))
+    parts, samples = rounds_of(gold, metric)
+    boards = [JuryBoard(votes, labels, rules) for votes, labels in parts]
+    sources = Sources(rules, boards, samples=samples, jury=frozenset(gold.judges))
     if verdicts:
         sources.judged = judged_of(gold, metric)
     return sources
@@ -337,7 +339,7 @@ def _of_votes(source: str, metric: str | None, *, verdicts: bool) -> Sources:
     wanted = _metric(metric, filter(metrics_of(source).__contains__, METRICS))
     frames, samples = rounds(read_votes(source, wanted))
     rules, nothing = ScoringRules(metric=wanted), pl.DataFrame(schema=LABELS)
-    return Sources(rules, [JuryBoard(votes, nothing, rules) for votes in frames], samples=samples)
+    return Sources(rules, [JuryBoard(votes_of(frame), nothing, rules) for frame in frames], samples=samples)
 
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, *, verdicts: bool) -> Sources:

@@ -75,6 +75,18 @@ def entrants_of(votes: pl.DataFrame) -> list[Entrant]:
     return [Entrant(*names) for names in votes.select(ENTRANT).unique().sort(ENTRANT).iter_rows()]
 
 
+def rounds(rows: pl.DataFrame) -> tuple[list[pl.DataFrame], dict[str, int]]:
+    """Return the rows of every round, by their column ``sample``, and how often each model was asked.
+
+    A model with fewer samples than others begins again with its first.
+    """
+    sample = pl.col("sample")
+    numbered = rows.with_columns(sample.rank("dense").over(ENTRANT), asked=sample.n_unique().over(ENTRANT))
+    most: int = numbered["asked"].max() or 1  # type: ignore[assignment]
+    frames = [numbered.filter(sample == 1 + number % pl.col("asked")) for number in range(most)]
+    return frames, dict(numbered.select("model", "asked").unique(maintain_order=True).iter_rows())
+
+
 def content_key(answer: str | None, justification: str | None) -> int:
     """Hash a prediction's text: 64 bits of a SHA-256, equal in every process, so that a table can store it."""
     answer_length = -1 if answer is None else len(answer)

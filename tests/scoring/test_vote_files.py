@@ -14,10 +14,10 @@ from layton_batch.errors import DataError
 from layton_batch.grading.board_sources import BoardOptions, read_sources
 from layton_batch.grading.board_sources import board_of as board_of_sources
 from layton_batch.scoring.board import rank_board
-from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.evidence import Entrant, rounds
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.rules import ScoringRules
-from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, rounds
+from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, votes_of
 from layton_batch.settings import Settings
 from tests.support.evidence import Ballot, Label, frames, labels_frame, votes_frame
 
@@ -69,7 +69,7 @@ def in_files(folder: Path, ballots: Sequence[Ballot]) -> Path:
 
 def board_of(folder: Path, labels: Sequence[Label]) -> pl.DataFrame:
     (votes,), _ = rounds(read_votes(str(folder), METRIC))
-    return rank_board(JuryBoard(votes, labels_frame(labels), ScoringRules()))
+    return rank_board(JuryBoard(votes_of(votes), labels_frame(labels), ScoringRules()))
 
 
 @pytest.mark.parametrize("labelled", [True, False], ids=["labels", "none"])
@@ -85,7 +85,7 @@ def test_columns_that_are_left_out_have_their_usual_values(tmp_path: Path) -> No
     path = write_votes(tmp_path / "votes.parquet", ballots)
     pl.read_parquet(path).drop("n_hints", "sample", "content", "flag").write_parquet(path)
     (found,), samples = rounds(read_votes(str(path), METRIC))
-    assert found.equals(votes_frame(ballots))
+    assert votes_of(found).equals(votes_frame(ballots))
     assert samples == {"m": 1}
 
 
@@ -96,8 +96,7 @@ def test_votes_on_what_is_wrong_without_a_jury_count_for_nothing(tmp_path: Path)
     others = in_files(tmp_path / "others", voted)
     for given in (labels, []):
         assert board_of(others, given).equals(board_of(folder, given))
-    (small,), _ = rounds(read_votes(str(others), METRIC))
-    unjudged = small.filter(pl.col("kind") != "answered")
+    unjudged = votes_of(read_votes(str(others), METRIC)).filter(pl.col("kind") != "answered")
     assert unjudged.select("yes", "total").rows() == [(0, 0)] * sum(one.kind != "answered" for one in voted)
 
 
