@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET
+from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
 from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, Entrant
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import labels_for
@@ -67,7 +67,7 @@ def rank_board(board: JuryBoard) -> pl.DataFrame:
         rows = with_flag(rows, OTHER_HINTS, _of(rows, _with_other_hints(board)))
     for flag, holds in ((OTHER_JURY, board.rules.other_jury), (DRIFTED, board.rules.drifted)):
         rows = with_flag(rows, flag) if holds and board.labels.height else rows
-    return _with_verdicts(rows, board.votes, board.labels)
+    return with_failures(_with_verdicts(rows, board.votes, board.labels))
 
 
 def _of(rows: pl.DataFrame, entrants: set[tuple[Any, ...]]) -> pl.Expr:
@@ -226,14 +226,15 @@ def rank_marks(board: RuleBoard) -> pl.DataFrame:
                 **_counts_of_marks(answers[i]),
             )
         )
-    return leaderboard(rows)
+    return with_failures(leaderboard(rows))
 
 
 def _counts_of_marks(answers: pl.DataFrame) -> _Row:
     """Count items, and kinds and failures over all answers of an entrant."""
     counts = _counts_of(Counter(answers["kind"].to_list()), 0) | {"n_items": answers["item_id"].n_unique()}
     if answers["failure"].count():
-        counts["failures"] = failures_of(Counter(failure for failure in answers["failure"] if failure))
+        failures = Counter(failure for failure in answers["failure"] if failure)
+        counts["failures"] = [{"kind": kind, "count": count} for kind, count in failures.items()]
     means = answers.group_by("sample", maintain_order=True).agg(mean=100 * pl.mean("mark"))["mean"].to_list()
     return counts | ({"rounds": len(means), "round_sd": spread(means)} if len(means) > 1 else {})
 
@@ -244,26 +245,19 @@ def spread(scores: Sequence[float]) -> float:
 
 
 def _counts_of(kinds: Counter[str], unjudged: int) -> _Row:
-    never = {kind: kinds[kind] for kind in _NEVER_JUDGED}
-    failures = {kind: times for kind, times in {**never, "unjudged": unjudged}.items() if times}
-    return {f"n_{kind}": times for kind, times in never.items()} | {
-        "n_items": kinds.total(),
-        "n_unjudged": unjudged,
-        "failures": failures_of(failures),
-    }
+    never = {f"n_{kind}": kinds[kind] for kind in _NEVER_JUDGED}
+    return never | {"n_items": kinds.total(), "n_unjudged": unjudged}
 
 
 def with_failures(board: pl.DataFrame) -> pl.DataFrame:
-    """A jury's board as it is stored, with the column ``failures``, which follows from its counts."""
-    kinds = (*_NEVER_JUDGED, "unjudged")
-    rows = board.select(f"n_{kind}" for kind in kinds).iter_rows()
-    failures = [failures_of({kind: count for kind, count in zip(kinds, row, strict=True) if count}) for row in rows]
-    return board.with_columns(pl.Series("failures", failures, dtype=LEADERBOARD["failures"].dtype))
-
-
-def failures_of(counts: Mapping[str, int]) -> list[dict[str, object]]:
-    """The column ``failures`` of a row."""
-    return [{"kind": kind, "count": count} for kind, count in counts.items()]
+    """Add the column ``failures``, also to a board as it is stored: it follows from the counts of answers that were
+    never judged, where no rule has words of its own."""
+    counts = (
+        pl.when(pl.col(f"n_{kind}") > 0).then(pl.struct(kind=pl.lit(kind), count=f"n_{kind}"))
+        for kind in (*_NEVER_JUDGED, "unjudged")
+    )
+    failures = pl.concat_list(*counts).list.drop_nulls()
+    return board.with_columns(failures=pl.coalesce("failures", failures) if "failures" in board.columns else failures)
 
 
 _UNKNOWN = (None,) * len(ESTIMATE)

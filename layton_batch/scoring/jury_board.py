@@ -14,7 +14,7 @@ from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, PREDICTION, En
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.counts import Counts, FloatArray, IntArray, LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import POINTS, Fit, fit
-from layton_batch.stats.hierarchical_scores import DRAWS, ModelScore, PosteriorSummary, slope_interval, summarize
+from layton_batch.stats.hierarchical_scores import DRAWS, FitScores, ModelScore, slope_interval, summarize
 
 STREAM = 0
 """Seed of joint draws: ranges that moved with a seed would say more about the seed than about the models."""
@@ -53,7 +53,7 @@ class JuryBoard:
         return _fitted(self.counts, self.rules, POINTS)
 
     @cached_property
-    def posterior(self) -> PosteriorSummary:
+    def posterior(self) -> FitScores:
         """Return scores, intervals, rates and joint draws of all models."""
         return summarize(self._fit, level=self.rules.level, draws=DRAWS, seed=STREAM)
 

@@ -41,7 +41,7 @@ class ModelScore:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PosteriorSummary:
+class FitScores:
     """Everything that a board reads off the posterior.
 
     `rates`: [K, B] alpha and beta of one Beta distribution a rate, with its mean and variance over all states.
@@ -54,7 +54,7 @@ class PosteriorSummary:
     draws_on_new: FloatArray
 
 
-def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -> PosteriorSummary:
+def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -> FitScores:
     """Score every model, each of which has a prediction. Raises ValueError for a level not in (0, 1 - 1e-9].
 
     No interval is longer than the one that the model's own labels give without a jury, where they were taken whatever
@@ -80,9 +80,7 @@ def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -
     low, high = np.minimum(here[0], mean), np.maximum(here[1], mean)
     new_low, new_high = np.minimum(new[0], np.minimum(new_score, mean)), np.maximum(new[1], np.maximum(new_score, mean))
     scores = np.stack([mean, low, high, new_score, new_low, new_high], axis=1).tolist()
-    return PosteriorSummary(
-        tuple(ModelScore(*row) for row in scores), (rates[0], rates[1]), drawn.on_these(), drawn.on_new()
-    )
+    return FitScores(tuple(ModelScore(*row) for row in scores), (rates[0], rates[1]), drawn.on_these(), drawn.on_new())
 
 
 def slope_interval(fit: Fit, level: float = 0.95) -> tuple[float, float, float]:
