@@ -68,10 +68,10 @@ def rounds_of(gold: GoldSet, metric: str) -> tuple[list[tuple[pl.DataFrame, pl.D
     rows = gold.on(metric).select(*LABELS, "kind", "silent", "ranked", "sample")
     rows = rows.with_columns(kind=_KIND, judges=pl.lit(None, pl.Int64))
     frames, samples = rounds(rows.filter("ranked").with_columns(pl.col("sample").fill_null(1)))
-    others = rows.filter(~pl.col("ranked"))
+    unranked = rows.filter(~pl.col("ranked"))
     parts = []
     for number, votes in enumerate(frames, 1):
-        labelled = [votes, others.filter(pl.col("sample").fill_null(number) == number)]
+        labelled = [votes, unranked.filter(pl.col("sample").fill_null(number) == number)]
         labels = pl.concat(part.drop_nulls("correct").select(*LABELS) for part in labelled)
         parts.append((votes.select(*VOTES), labels))
     return parts, samples

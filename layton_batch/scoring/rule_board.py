@@ -42,14 +42,14 @@ class RuleBoard:
         """[K, items] mean marks over samples, NaN where a model has none; items in the order of their ids."""
         _check(self.marks)
         means = self.marks.group_by(*ENTRANT, "item_id").agg(pl.col("mark").mean())
-        who, place = (
+        model, item = (
             means.select(names).join(
                 means.select(names).unique().sort(names).with_row_index(), on=names, maintain_order="left"
             )["index"]
             for names in (list(ENTRANT), ["item_id"])
         )
         marks = np.full((len(self.entrants), means["item_id"].n_unique()), np.nan)
-        marks[who.to_numpy(), place.to_numpy()] = means["mark"].to_numpy()
+        marks[model.to_numpy(), item.to_numpy()] = means["mark"].to_numpy()
         return marks
 
     @cached_property
