@@ -61,8 +61,9 @@ def play(world: str, number: int, *, drawn: bool) -> Played:
     warned, in_turn = _is_warned(board), getattr(WORLDS[world], "in_turn", False)
     jury_board = JuryBoard(*named(board), ScoringRules(label_error=declared, drifted=warned, in_turn=in_turn))
     begun = time.process_time()
-    counts, rows = jury_board.counts, jury_board.scores
-    joint = jury_board.draws if drawn else None
+    counts, posterior = jury_board.counts, jury_board.posterior
+    rows = posterior.scores
+    joint = (posterior.draws_on_these, posterior.draws_on_new) if drawn else None
     spent = time.process_time() - begun
     here, new = (board.here, board.new)
     alone, alone_new = _labels_alone(counts)
@@ -106,7 +107,8 @@ def _labels_alone(counts: Counts) -> tuple[list[float | None], list[float | None
     these items (the labelled ones known) and for new ones."""
     labels, yes = counts.own_labels.sum(axis=1), counts.own_positives.sum(axis=1)
     alpha, beta = yes + 0.5, labels - yes + 0.5
-    first, last = shortest_set(beta_binomial_pmf(counts.items - labels, alpha, beta), 0.95)
+    laws = beta_binomial_pmf(counts.items - labels, alpha, beta)
+    first, last = np.array([shortest_set(law, 0.95) for law in laws]).T
     low, high = beta_interval(0.95, alpha, beta)
     here, new = 50 * (last - first) / counts.items, 50 * (high - low)
     return tuple(

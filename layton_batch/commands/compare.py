@@ -26,8 +26,7 @@ from layton_batch.scoring.compare import (
     compare_votes,
     gate,
 )
-from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
-from layton_batch.scoring.uncalibrated import CONDITION, UNCALIBRATED
+from layton_batch.scoring.leaderboard import CONDITION, NEW_ITEMS, THIS_SET, UNCALIBRATED
 from layton_batch.text import one_line, percent
 
 CODES = {GateResult.NOT_WORSE: 0, GateResult.WORSE: 6, GateResult.UNDECIDED: 7}

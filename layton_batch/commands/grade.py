@@ -317,8 +317,9 @@ def _ensemble(form: OfflineForm, name: str, names: Sequence[str], models: Sequen
 
 def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.DataFrame | None:
     """Return the board of this file only; None if its items cannot be on a board."""
-    is_marked = model.twice is None and any(outcome.mark is not None for outcome in model.outcomes.values())
-    return ranked([model], metric, span).board if is_marked else None
+    if model.twice is not None or not model.marks["mark"].count():
+        return None
+    return ranked([model], metric, span).board
 
 
 # ---- texts ---------------------------------------------------------------------------------------------------------

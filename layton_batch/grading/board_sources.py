@@ -8,29 +8,31 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.run_folder import RunFolder, Workspace
-from layton_batch.interchange.judge_files import is_judge_file
+from layton_batch.grading.graded_models import GradedModel, marked
+from layton_batch.grading.ranking import shared_marks
+from layton_batch.interchange import score_forms, score_table
+from layton_batch.interchange.judge_files import is_judge_file, read_judge_files
+from layton_batch.interchange.score_file import ScoreFile
 from layton_batch.interchange.score_table import USUAL, TableColumns
 from layton_batch.scoring.annotations import JoinedLabels
-from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, Entrant
+from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, MARKS, VOTES, Entrant, rounds
+from layton_batch.scoring.gold import GoldSet, judged_of, rounds_of
+from layton_batch.scoring.gold_file import read_gold
 from layton_batch.scoring.judge_quality import JudgeDrift, has_verdicts, is_drift
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.leaderboard import OTHER_JUDGE, OTHER_MODEL, with_flag, with_incomplete
-from layton_batch.scoring.rule_board import ItemScores, RuleBoard, span_of
+from layton_batch.scoring.rule_board import RuleBoard
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
 from layton_batch.scoring.samples import rank
 from layton_batch.scoring.verdict_counts import VerdictCounts, count_verdicts
+from layton_batch.scoring.vote_files import is_votes, metrics_of, read_votes, votes_of
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
-
-if TYPE_CHECKING:
-    from layton_batch.interchange.score_file import ScoreFile
-    from layton_batch.scoring.gold import GoldSet
 
 METRICS = ("both_correct", "answer_correct", "justification_correct")
 
@@ -85,8 +87,10 @@ class Sources:
     rules: ScoringRules
     rounds: list[JuryBoard] = field(default_factory=list)
     """The jury's board of each round of samples."""
-    sheets: list[ItemScores] = field(default_factory=list)
-    """The rule's marks, a sheet for each model and sample."""
+    rule_marks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MARKS))
+    """The frame of marks by a rule."""
+    span: tuple[float, float] = (0.0, 1.0)
+    """The least and the greatest mark that the rules can give."""
     samples: dict[str, int] = field(default_factory=dict)
     """Number of samples of each model."""
     judged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=JUDGED))
@@ -112,7 +116,7 @@ class Sources:
     @property
     def marks(self) -> RuleBoard | None:
         """Return the board of the rule's marks; None where a jury votes."""
-        return RuleBoard(self.sheets, self.rules) if self.sheets else None
+        return RuleBoard(self.rule_marks, self.rules, self.span) if self.rule_marks.height else None
 
 
 def board_of(sources: Sources) -> pl.DataFrame:
@@ -142,7 +146,7 @@ def read_sources(
         parts.append(_of_source(source, runs, settings, replace(options, metric=metric), verdicts=verdicts))
         if not parts[0].files:
             metric = parts[0].rules.metric  # a board has one metric: what is asked for, else the first source's
-    if any(part.sheets or part.files for part in parts):
+    if any(part.marks or part.files for part in parts):
         _refuse_jury_options(options)
     if options.max_score is not None and not any(part.files for part in parts):
         raise ManifestError("--max-score is for scores of other programs, and these sources have none: leave it out")
@@ -150,7 +154,6 @@ def read_sources(
     of_runs = [part.rules for part in parts if part.is_run]
     combined = Sources(replace(options.rules((of_runs or [parts[0].rules])[0]), metric=parts[0].rules.metric))
     for part in parts:
-        combined.sheets += part.sheets
         combined.samples |= part.samples
         combined.files += part.files
         combined.verdicts += part.verdicts
@@ -160,6 +163,9 @@ def read_sources(
         combined.drift = [*combined.drift, *part.drift]
         combined.notes += [note for note in part.notes if note not in combined.notes]
     combined.judged = pl.concat([part.judged for part in parts])
+    combined.rule_marks = pl.concat([part.rule_marks for part in parts])
+    spans = [part.span for part in parts if part.marks] or [combined.span]
+    combined.span = min(span[0] for span in spans), max(span[1] for span in spans)
     combined.annotated = JoinedLabels(
         {key: annotations for part in parts for key, annotations in part.annotated.by_prediction.items()}
     )
@@ -173,7 +179,7 @@ def read_sources(
         in_turn=any(part.rules.in_turn for part in parts),
     )
     combined.rounds = [JuryBoard(votes, labels, combined.rules) for votes, labels in rounds]
-    if (combined.sheets or combined.files) and rounds[0][0].height:
+    if (combined.marks or combined.files) and rounds[0][0].height:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
     if combined.files:
         _bring_together(combined, options)
@@ -190,15 +196,13 @@ def _of_source(source: str, runs: Path, settings: Settings, options: BoardOption
 
 def _files_in(source: str, runs: Path) -> Sequence[str]:
     """Return the files of a folder of other programs' logs; else the source itself, also where a run has its name."""
-    from layton_batch.interchange.score_forms import files_in
-
     folder = Path(source)
     is_ours = Workspace(folder).database.exists() or any(
         RunFolder(root).manifest.exists() for root in (folder, runs / folder)
     )
     if "://" in source or is_ours or not folder.is_dir() or is_votes(source):
         return [source]
-    return [str(path) for path in files_in(folder)] or [source]
+    return [str(path) for path in score_forms.files_in(folder)] or [source]
 
 
 def _refuse_jury_options(options: BoardOptions) -> None:
@@ -231,7 +235,7 @@ def read_jury_sources(
     from layton_batch.runs.folders import DEFAULT_RUNS
 
     read = read_sources(sources, runs, settings, options, verdicts=verdicts)
-    if read.sheets:
+    if read.marks:
         named = f" {shlex.join(sources)}" if sources else ""
         named += "" if runs == DEFAULT_RUNS else f" --runs {shlex.quote(str(runs))}"
         raise DataError(
@@ -247,12 +251,10 @@ def read_jury_sources(
 
 def of_labels(path: str, settings: Settings, metric: str) -> Sources:
     """A file of which only the labels are taken. Raises DataError for one that is not in the form."""
-    from layton_batch.scoring.gold import rounds_of
-    from layton_batch.scoring.gold_file import read_gold
-
     gold = read_gold(path, settings.cwd, settings, keep_texts=False)
     rules = ScoringRules(metric=metric, other_jury=gold.other_jury)
-    return Sources(rules, [JuryBoard(votes.clear(), labels, rules) for votes, labels in rounds_of(gold, metric)])
+    parts, _ = rounds_of(gold, metric)
+    return Sources(rules, [JuryBoard(votes.clear(), labels, rules) for votes, labels in parts])
 
 
 def _round(parts: Sequence[Sources], number: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -266,25 +268,16 @@ def _round(parts: Sequence[Sources], number: int) -> tuple[pl.DataFrame, pl.Data
 
 def _bring_together(combined: Sources, options: BoardOptions) -> None:
     """Restrict the marks of other programs and of runs to the items that all models have."""
-    from layton_batch.grading.graded_models import marked
-    from layton_batch.grading.ranking import of_sheet, shared_sheets
-
     read = marked(combined.files, options.metric, options.max_score)
     least = options.min_score / (options.max_score or 1.0) or read.least
-    span = span_of(combined.sheets) if combined.sheets else (least, 1.0)
-    combined.sheets, notes = shared_sheets([*map(of_sheet, combined.sheets), *read.models], span)
+    combined.span = combined.span if combined.marks else (least, 1.0)
+    of_runs = [
+        GradedModel(part["model"][0], "the run", part["provider"][0], marks=part)
+        for part in combined.rule_marks.partition_by(*ENTRANT, "sample", maintain_order=True)
+    ]
+    combined.rule_marks, notes = shared_marks([*of_runs, *read.models])
     combined.notes += [*read.notes, *notes]
     combined.rules = replace(combined.rules, metric=read.metric)
-
-
-def is_votes(source: str) -> bool:
-    """Tell whether a source is a file of votes, or a folder of such files."""
-    path = Path(source)
-    if "://" in source or not (path.is_dir() or path.suffix == ".parquet"):
-        return False
-    from layton_batch.scoring import vote_files
-
-    return vote_files.is_votes(source)
 
 
 def _is_file(source: str) -> bool:
@@ -311,9 +304,6 @@ def _named(source: str) -> bool:
 
 
 def _of_file(source: str, settings: Settings, options: BoardOptions, *, verdicts: bool) -> Sources:
-    from layton_batch.interchange import score_forms, score_table
-    from layton_batch.scoring.gold_file import read_gold
-
     is_named = not _is_file(source)
     name, path = ("", source) if not is_named else source.split("=", 1)
     gold = None if is_named or "://" in path else score_table.read_verdicts(Path(path), options.columns)
@@ -329,32 +319,27 @@ def _of_file(source: str, settings: Settings, options: BoardOptions, *, verdicts
 
 
 def _of_judge_files(sources: Sequence[str], settings: Settings, metric: str | None, *, verdicts: bool) -> Sources:
-    from layton_batch.interchange.judge_files import read_judge_files
-
     gold = read_judge_files(sources, settings)
     return _of_gold(gold, _metric(metric, filter(gold.has, METRICS)), verdicts=verdicts)
 
 
 def _of_gold(gold: GoldSet, metric: str, *, verdicts: bool) -> Sources:
-    from layton_batch.scoring.gold import judged_of, rounds_of, samples_of
-
     rules = ScoringRules(metric=metric, other_jury=gold.other_jury)
-    rounds = [JuryBoard(votes, labels, rules) for votes, labels in rounds_of(gold, metric)]
-    sources = Sources(rules, rounds, samples=samples_of(gold), jury=frozenset(gold.judges))
+    parts, samples = rounds_of(gold, metric)
+    boards = [JuryBoard(votes, labels, rules) for votes, labels in parts]
+    sources = Sources(rules, boards, samples=samples, jury=frozenset(gold.judges))
     if verdicts:
         sources.judged = judged_of(gold, metric)
     return sources
 
 
 def _of_votes(source: str, metric: str | None, *, verdicts: bool) -> Sources:
-    from layton_batch.scoring.vote_files import metrics_of, read_votes, rounds
-
     if verdicts:
         raise ManifestError(f"{source}: a file of votes does not say how each judge decided; give the run")
     wanted = _metric(metric, filter(metrics_of(source).__contains__, METRICS))
     frames, samples = rounds(read_votes(source, wanted))
     rules, nothing = ScoringRules(metric=wanted), pl.DataFrame(schema=LABELS)
-    return Sources(rules, [JuryBoard(votes, nothing, rules) for votes in frames], samples=samples)
+    return Sources(rules, [JuryBoard(votes_of(frame), nothing, rules) for frame in frames], samples=samples)
 
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, *, verdicts: bool) -> Sources:
@@ -364,12 +349,12 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, *, 
         answered_by_others,
         has_judges_of_another_model,
         incomplete_of,
-        item_scores,
         joined,
         judge_drift,
         judged,
         jury_boards,
         reader_notes,
+        rule_board,
         samples,
     )
 
@@ -379,7 +364,8 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, *, 
         sources.other_models, sources.notes = answered_by_others(run), reader_notes(run)
         sources.incomplete = incomplete_of(run)
         if not run.task.uses_jury:
-            sources.sheets = item_scores(run, sources.rules.metric)
+            board = rule_board(run, sources.rules)
+            sources.rule_marks, sources.span = board.marks, board.span
             return sources
         sources.rounds, sources.samples = jury_boards(run, sources.rules), dict(samples(run))
         sources.rules = sources.rounds[0].rules

@@ -4,14 +4,16 @@ other programs' files, by one metric."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 
 import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.interchange.score_file import ItemOutcome, ScoreFile
 from layton_batch.records import JsonValue
+from layton_batch.scoring.evidence import MARKS, Entrant
 
 
 @dataclass(slots=True)
@@ -19,7 +21,7 @@ class GradedModel:
     """A model's marks. ``frame``: its graded predictions, None for totals without replies and the mean of several
     rounds. ``document``: its report, if a benchmark makes one.
 
-    ``outcomes``, by item: only where there will be a board. ``questions``: by item, a value that differs if the
+    ``marks``: the frame of marks, only where there will be a board. ``questions``: by item, a value that differs if the
     questions do; empty where all models are graded by one file. ``twice``: an item with several predictions.
     ``unanswered``: ids in the file of items that have no prediction. ``notes``: how predictions were read.
     """
@@ -29,15 +31,22 @@ class GradedModel:
     provider: str
     frame: pl.DataFrame | None = None
     document: Mapping[str, JsonValue] | None = None
-    outcomes: dict[str, ItemOutcome] = field(default_factory=dict)
+    marks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MARKS))
     questions: dict[str, object] = field(default_factory=dict)
     twice: str | None = None
     n_rows: int = 0
-    n_hints: int = 0
-    sample: int = 1
     is_published: bool = False
     unanswered: Sequence[str] = ()
     notes: Sequence[str] = ()
+
+
+def marks_of(entrant: Entrant, sample: int, outcomes: Mapping[str, ItemOutcome]) -> pl.DataFrame:
+    """Return the frame of marks of a model's sample, from outcomes by item."""
+    rows = [
+        (*astuple(entrant), sample, item, outcome.mark, outcome.kind, outcome.failure or "", outcome.stratum)
+        for item, outcome in outcomes.items()
+    ]
+    return pl.DataFrame(rows, schema=MARKS, orient="row")
 
 
 # ---- files of other programs --------------------------------------------------------------------------------------
@@ -70,12 +79,24 @@ def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None
     several = len({(file.model, file.provider, file.n_hints, file.task) for file in files}) > len(
         {(file.model, file.provider, file.n_hints) for file in files}
     )
-    models: dict[tuple[str, str, int, int], GradedModel] = {}
+    models: dict[tuple[Entrant, int], GradedModel] = {}
+    outcomes: dict[tuple[Entrant, int], dict[str, ItemOutcome]] = defaultdict(dict)
     for file, name in zip(files, chosen, strict=True):
-        key = (file.model, file.provider, file.n_hints, file.sample)
-        first = GradedModel(file.model, file.where, file.provider, n_hints=file.n_hints, sample=file.sample)
-        model = models.setdefault(key, first)
-        _take(model, file, name, prefix=f"{file.task}:" if several else "", largest=largest)
+        key = Entrant(file.model, file.provider, file.n_hints), file.sample
+        model = models.setdefault(key, GradedModel(file.model, file.where, file.provider))
+        prefix = f"{file.task}:" if several else ""
+        for item, outcome in _outcomes(file, name, prefix, largest):
+            if item in outcomes[key]:
+                raise DataError(
+                    f"{file.where}: item {item!r} of model {file.model!r} is in {model.where} as well; give each "
+                    "model's marks once, or another name to one of the files (NAME=FILE)"
+                )
+            outcomes[key][item] = outcome
+        model.questions |= {
+            prefix + item: file.questions[item] for item in file.metrics[name] if item in file.questions
+        }
+    for key, model in models.items():
+        model.marks = marks_of(*key, outcomes[key])
     read = zip(files, chosen, strict=True)
     least = min(file.least.get(name, 0.0) / _scale(file, name, largest) for file, name in read)
     notes = [*left_out, *_notes(files, chosen), *_others(files, chosen, metric)]
@@ -103,18 +124,10 @@ def _chosen(file: ScoreFile, metric: str | None, files: Sequence[ScoreFile]) -> 
     return next((name for name in names if all(name in other.metrics for other in files)), names[0])
 
 
-def _take(model: GradedModel, file: ScoreFile, metric: str, *, prefix: str, largest: float | None) -> None:
+def _outcomes(file: ScoreFile, metric: str, prefix: str, largest: float | None) -> Iterator[tuple[str, ItemOutcome]]:
     scale = _scale(file, metric, largest)
     for item, outcome in file.metrics[metric].items():
-        name = prefix + item
-        if name in model.outcomes:
-            raise DataError(
-                f"{file.where}: item {name!r} of model {file.model!r} is in {model.where} as well; give each model's "
-                "marks once, or another name to one of the files (NAME=FILE)"
-            )
-        model.outcomes[name] = _scaled(outcome, scale, f"{file.where}, item {item!r}, metric {metric!r}")
-        if item in file.questions:
-            model.questions[name] = file.questions[item]
+        yield prefix + item, _scaled(outcome, scale, f"{file.where}, item {item!r}, metric {metric!r}")
 
 
 def _scale(file: ScoreFile, metric: str, largest: float | None) -> float:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import polars as pl
 
 from layton_batch.errors import DataError
-from layton_batch.grading.graded_models import GradedModel
+from layton_batch.grading.graded_models import GradedModel, marks_of
 from layton_batch.grading.submissions import ModelPredictions
 from layton_batch.interchange.score_file import ItemOutcome
 from layton_batch.records import Item, JsonValue
 from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.leaderboard import leaderboard
-from layton_batch.scoring.rule_board import ItemScores, RuleBoard
+from layton_batch.scoring.rule_board import RuleBoard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.tasks.offline import FileRow, OfflineForm, RowsFile
 from layton_batch.text import first_of, plural
@@ -58,8 +58,9 @@ def grade(
     if submission.items is None:
         model.notes = submission.form.notes(frame)
     if metric is not None:
-        outcomes = frame.select(metric, "kind", "tag", "stratum").iter_rows()
-        model.outcomes = {name: ItemOutcome(*outcome) for name, outcome in zip(names, outcomes, strict=True)}
+        outcomes = frame.select(metric, "kind", "tag", pl.col("stratum").fill_null("")).iter_rows()
+        by_item = {name: ItemOutcome(*outcome) for name, outcome in zip(names, outcomes, strict=True)}
+        model.marks = marks_of(Entrant(model.name, model.provider, 0), 1, by_item)
         if items is None or submission.items is not None:
             questions = zip(names, frame["asked"], strict=True)
             model.questions = {
@@ -106,47 +107,29 @@ def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float]
     ]
     if not entered:
         return Ranking(leaderboard(()), left_out, 0)
-    sheets, notes = shared_sheets(entered, span)
-    return Ranking(
-        rank_marks(RuleBoard(sheets, ScoringRules(metric=metric))), [*notes, *left_out], len(sheets[0].item_ids)
-    )
+    marks, notes = shared_marks(entered)
+    board = rank_marks(RuleBoard(marks, ScoringRules(metric=metric), span))
+    return Ranking(board, [*notes, *left_out], marks["item_id"].n_unique())
 
 
-def shared_sheets(
-    models: Sequence[GradedModel], span: tuple[float, float] = (0.0, 1.0)
-) -> tuple[list[ItemScores], list[str]]:
+def shared_marks(models: Sequence[GradedModel]) -> tuple[pl.DataFrame, list[str]]:
     """The marks of the models on the items that all of them have, and what a reader has to know. Raises DataError as
     ``ranked``."""
     for model in models:
         check_once(model)
     _check_same(models)
     for model in models:
-        if not any(_is_scored(model, item) for item in model.outcomes):
+        if not model.marks["mark"].count():
             raise DataError(f"{model.where}: model {model.name!r} has no score on any item; leave the model out")
-    shared = [item for item in models[0].outcomes if all(_is_scored(model, item) for model in models)]
-    if not shared:
+    scored = pl.concat(model.marks for model in models).drop_nulls("mark")
+    shared = scored.group_by("item_id").len().filter(len=len(models))
+    if shared.is_empty():
         names = first_of([model.name for model in models], 5)
         raise DataError(
             f"no item is in the predictions of all models ({names}): they cannot be ranked together. Give the same "
             "item the same id everywhere, or leave a model out"
         )
-    return [_sheet(model, shared, span) for model in models], _notes(models, len(shared))
-
-
-def of_sheet(sheet: ItemScores) -> GradedModel:
-    """A model whose marks are known already, such as one of a run."""
-    failures = sheet.failures or [None] * len(sheet.item_ids)
-    strata = sheet.strata or [""] * len(sheet.item_ids)
-    outcomes = {
-        item: ItemOutcome(mark, kind, failure, stratum)
-        for item, mark, kind, failure, stratum in zip(
-            sheet.item_ids, sheet.marks, sheet.kinds, failures, strata, strict=True
-        )
-    }
-    entrant = sheet.entrant
-    return GradedModel(
-        entrant.model, "the run", entrant.provider, outcomes=outcomes, n_hints=entrant.n_hints, sample=sheet.sample
-    )
+    return scored.join(shared, on="item_id", how="semi"), _notes(models, shared.height)
 
 
 def to_json(board: Ranking, model: GradedModel) -> dict[str, JsonValue]:
@@ -165,28 +148,14 @@ def to_json(board: Ranking, model: GradedModel) -> dict[str, JsonValue]:
     }
 
 
-def _is_scored(model: GradedModel, item: str) -> bool:
-    outcome = model.outcomes.get(item)
-    return outcome is not None and outcome.mark is not None
-
-
-def _sheet(model: GradedModel, shared: Sequence[str], span: tuple[float, float]) -> ItemScores:
-    outcomes = [model.outcomes[item] for item in shared]
-    marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
-    kinds, failures = [outcome.kind for outcome in outcomes], [outcome.failure for outcome in outcomes]
-    strata = [outcome.stratum for outcome in outcomes]
-    entrant = Entrant(model.name, model.provider, model.n_hints)
-    return ItemScores(entrant, shared, marks, kinds, failures, span, strata, model.sample)
-
-
 def _notes(models: Sequence[GradedModel], shared: int) -> list[str]:
     notes = []
     for model in models:
-        scored = sum(outcome.mark is not None for outcome in model.outcomes.values())
+        scored = model.marks["mark"].count()
         if scored > shared:
             items = plural(shared, "item")
             notes.append(f"{model.name}: ranked on the {items} that all models have; it has {scored}.")
-        if outside := len(model.outcomes) - scored:
+        if outside := model.marks.height - scored:
             notes.append(
                 f"{model.name}: {plural(outside, 'item')} without a reply, through no fault of its own, left out."
             )

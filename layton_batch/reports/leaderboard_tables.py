@@ -29,12 +29,13 @@ from layton_batch.scoring.leaderboard import (
     OTHER_HINTS,
     RULE,
     THIS_SET,
+    UNCALIBRATED,
     complete,
     flags_of,
+    need,
     stored,
 )
 from layton_batch.scoring.rules import PAPER
-from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.text import NONE, one_line, percent
 
 if TYPE_CHECKING:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET
+from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
 from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, Entrant
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import labels_for
 from layton_batch.scoring.leaderboard import (
+    AIM_POINTS,
     BORROWED_ONLY,
     DRIFTED,
     FEW_VERDICTS,
@@ -30,13 +31,13 @@ from layton_batch.scoring.leaderboard import (
     RULE,
     SHORT_JURY,
     THIS_SET,
+    UNCALIBRATED,
     UNKNOWN_MAKER,
     leaderboard,
     with_flag,
 )
-from layton_batch.scoring.rule_board import ItemScores, RuleBoard
+from layton_batch.scoring.rule_board import RuleBoard
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
-from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED
 from layton_batch.stats.counts import Flag, FloatArray, fewest_labels, label_flags
 from layton_batch.stats.paper import paper_scores
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
@@ -66,7 +67,7 @@ def rank_board(board: JuryBoard) -> pl.DataFrame:
         rows = with_flag(rows, OTHER_HINTS, _of(rows, _with_other_hints(board)))
     for flag, holds in ((OTHER_JURY, board.rules.other_jury), (DRIFTED, board.rules.drifted)):
         rows = with_flag(rows, flag) if holds and board.labels.height else rows
-    return _with_verdicts(rows, board.votes, board.labels)
+    return with_failures(_with_verdicts(rows, board.votes, board.labels))
 
 
 def _of(rows: pl.DataFrame, entrants: set[tuple[Any, ...]]) -> pl.Expr:
@@ -113,7 +114,7 @@ _MARK = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / pl.col("total
 
 
 def _paper_rows(board: JuryBoard) -> Iterable[_Row]:
-    scores = paper_scores(board.counts, seed=board.rules.seed)
+    scores = paper_scores(board.counts)
     ranks = paper_ranks([score.score for score in scores], [score.half_width for score in scores])
     counts = _counts(board)
     for i in ranks.order.tolist():
@@ -134,9 +135,10 @@ def _paper_rows(board: JuryBoard) -> Iterable[_Row]:
 
 
 def _jury_rows(board: JuryBoard) -> Iterable[_Row]:
-    rules, scores, (draws_here, draws_new) = board.rules, board.scores, board.draws
-    here_ranks = _ranked([score.score for score in scores], draws_here, rules.level)
-    new_ranks = _ranked([score.new_score for score in scores], draws_new, rules.level)
+    rules, posterior = board.rules, board.posterior
+    scores = posterior.scores
+    here_ranks = _ranked([score.score for score in scores], posterior.draws_on_these, rules.level)
+    new_ranks = _ranked([score.new_score for score in scores], posterior.draws_on_new, rules.level)
     counts, rows = board.counts, _counts(board)
     own, borrowed = counts.own_labels.sum(axis=1).tolist(), counts.borrowed_labels
     behind, fewest = np.where(counts.n > 0, borrowed, 0).sum(axis=1).tolist(), fewest_labels(counts.n, borrowed)
@@ -203,37 +205,38 @@ def rank_marks(board: RuleBoard) -> pl.DataFrame:
     On these items score and rank are exact, so their ranges are themselves; the interval and the rank range for new
     items come from weights on the items that all entrants share (``mark_draws``). Failures of all samples count.
     """
-    if not board.sampled:
+    if board.marks.is_empty():
         return leaderboard(())
     scores = board.scores
     means = np.round(scores.mean, 12)  # sums of equal marks in another order are equal
+    answers = board.marks.sort(ENTRANT, maintain_order=True).partition_by(ENTRANT, maintain_order=True)
     rows = []
     for i, ranks in enumerate(_ranked(means.tolist(), board.draws, board.rules.level)):
         new = _estimate(float(scores.mean[i]), float(scores.new_lower[i]), float(scores.new_upper[i]))
-        rank, score, entrant = ranks[0], new[0], board.sheets[i].entrant
+        rank, score = ranks[0], new[0]
         rows.append(
             _row(
-                entrant,
+                board.entrants[i],
                 board.rules,
                 new=(*ranks, *new),
                 this_set=(rank, rank, rank, score, score, score, 0.0),
                 method=RULE,
                 own_labels=0,
                 borrowed_labels=0,
-                **_counts_of_rounds(board.rounds[entrant]) | {"n_items": len(board.sheets[i].item_ids)},
+                **_counts_of_marks(answers[i]),
             )
         )
-    return leaderboard(rows)
+    return with_failures(leaderboard(rows))
 
 
-def _counts_of_rounds(rounds: Sequence[ItemScores]) -> _Row:
-    """Count kinds and failures over all answers of an entrant."""
-    counts = _counts_of(Counter(kind for sheet in rounds for kind in sheet.kinds), 0)
-    if rounds[0].failures:
-        failures = (failure for sheet in rounds for failure in sheet.failures if failure is not None)
-        counts["failures"] = failures_of(Counter(failures))
-    means = [100 * sum(sheet.marks) / len(sheet.marks) for sheet in rounds]
-    return counts | ({"rounds": len(rounds), "round_sd": spread(means)} if len(rounds) > 1 else {})
+def _counts_of_marks(answers: pl.DataFrame) -> _Row:
+    """Count items, and kinds and failures over all answers of an entrant."""
+    counts = _counts_of(Counter(answers["kind"].to_list()), 0) | {"n_items": answers["item_id"].n_unique()}
+    if answers["failure"].count():
+        failures = Counter(failure for failure in answers["failure"] if failure)
+        counts["failures"] = [{"kind": kind, "count": count} for kind, count in failures.items()]
+    means = answers.group_by("sample", maintain_order=True).agg(mean=100 * pl.mean("mark"))["mean"].to_list()
+    return counts | ({"rounds": len(means), "round_sd": spread(means)} if len(means) > 1 else {})
 
 
 def spread(scores: Sequence[float]) -> float:
@@ -242,26 +245,19 @@ def spread(scores: Sequence[float]) -> float:
 
 
 def _counts_of(kinds: Counter[str], unjudged: int) -> _Row:
-    never = {kind: kinds[kind] for kind in _NEVER_JUDGED}
-    failures = {kind: times for kind, times in {**never, "unjudged": unjudged}.items() if times}
-    return {f"n_{kind}": times for kind, times in never.items()} | {
-        "n_items": kinds.total(),
-        "n_unjudged": unjudged,
-        "failures": failures_of(failures),
-    }
+    never = {f"n_{kind}": kinds[kind] for kind in _NEVER_JUDGED}
+    return never | {"n_items": kinds.total(), "n_unjudged": unjudged}
 
 
 def with_failures(board: pl.DataFrame) -> pl.DataFrame:
-    """A jury's board as it is stored, with the column ``failures``, which follows from its counts."""
-    kinds = (*_NEVER_JUDGED, "unjudged")
-    rows = board.select(f"n_{kind}" for kind in kinds).iter_rows()
-    failures = [failures_of({kind: count for kind, count in zip(kinds, row, strict=True) if count}) for row in rows]
-    return board.with_columns(pl.Series("failures", failures, dtype=LEADERBOARD["failures"].dtype))
-
-
-def failures_of(counts: Mapping[str, int]) -> list[dict[str, object]]:
-    """The column ``failures`` of a row."""
-    return [{"kind": kind, "count": count} for kind, count in counts.items()]
+    """Add the column ``failures``, also to a board as it is stored: it follows from the counts of answers that were
+    never judged, where no rule has words of its own."""
+    counts = (
+        pl.when(pl.col(f"n_{kind}") > 0).then(pl.struct(kind=pl.lit(kind), count=f"n_{kind}"))
+        for kind in (*_NEVER_JUDGED, "unjudged")
+    )
+    failures = pl.concat_list(*counts).list.drop_nulls()
+    return board.with_columns(failures=pl.coalesce("failures", failures) if "failures" in board.columns else failures)
 
 
 _UNKNOWN = (None,) * len(ESTIMATE)

@@ -13,16 +13,17 @@ from layton_batch.columns import FOR_PEOPLE, Column, OutputForm
 from layton_batch.files.leaderboard_columns import COUNTS, LEADERBOARD
 from layton_batch.records import JsonValue
 from layton_batch.scoring.leaderboard import (
+    AIM_POINTS,
     BORROWED_ONLY,
     NO_OWN,
     RULE,
     THIS_SET,
+    UNCALIBRATED,
     alike,
     complete,
     flags_of,
 )
 from layton_batch.scoring.rules import PAPER
-from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED
 from layton_batch.text import NONE, number_text, percent, range_text
 
 Row = Mapping[str, Any]

@@ -12,10 +12,9 @@ import numpy as np
 from layton_batch.errors import DataError
 from layton_batch.scoring.evidence import HAS_OUTCOME, Entrant, entrants_of
 from layton_batch.scoring.jury_board import JuryBoard
-from layton_batch.scoring.leaderboard import NEW_ITEMS, RULE, THIS_SET
+from layton_batch.scoring.leaderboard import NEW_ITEMS, RULE, THIS_SET, UNCALIBRATED
 from layton_batch.scoring.rule_board import RuleBoard
 from layton_batch.scoring.rules import HIERARCHICAL
-from layton_batch.scoring.uncalibrated import UNCALIBRATED
 from layton_batch.stats.counts import Counts, FloatArray
 from layton_batch.stats.ranks import detectable, difference
 from layton_batch.text import did_you_mean, first_of
@@ -146,9 +145,9 @@ def compare_votes(board: JuryBoard, names: tuple[str, str]) -> Comparison:
     if board.labels.is_empty():
         _check_judged(board, names)
     pair, rules = _pair(board.entrants, names), board.rules
-    here, new = board.draws
-    first, second = (board.scores[model] for model in pair)
-    alike = _cast_alike(board.counts, pair)
+    posterior, alike = board.posterior, _cast_alike(board.counts, pair)
+    here, new = posterior.draws_on_these, posterior.draws_on_new
+    first, second = (posterior.scores[model] for model in pair)
     on_new = _standing(NEW_ITEMS, new, pair, (first.new_score, second.new_score), rules.level, alike=alike)
     on_these = _standing(THIS_SET, here, pair, (first.score, second.score), rules.level, alike=alike)
     return Comparison(
@@ -164,15 +163,13 @@ def compare_votes(board: JuryBoard, names: tuple[str, str]) -> Comparison:
 
 def compare_marks(board: RuleBoard, names: tuple[str, str]) -> Comparison:
     """Two entrants of a board graded by rule, on new items; on these their scores are exact."""
-    sheets, rules = board.sheets, board.rules
-    entrants = [sheet.entrant for sheet in sheets]
-    pair = _pair(entrants, names)
-    first_marks, second_marks = (dict(zip(sheets[i].item_ids, sheets[i].marks, strict=True)) for i in pair)
-    first_mean, second_mean = board.scores.mean[list(pair)].tolist()
-    alike = first_marks == second_marks
-    standing = _standing(NEW_ITEMS, board.draws, pair, (first_mean, second_mean), rules.level, alike=alike)
-    items = min(len(first_marks), len(second_marks))
-    return Comparison(entrants[pair[0]], entrants[pair[1]], rules.metric, RULE, rules.level, (standing,), items)
+    rules, pair = board.rules, _pair(board.entrants, names)
+    first, second = board.item_marks[list(pair)]
+    scores, alike = board.scores.mean[list(pair)].tolist(), np.array_equal(first, second, equal_nan=True)
+    standing = _standing(NEW_ITEMS, board.draws, pair, scores, rules.level, alike=alike)
+    items = int(np.isfinite([first, second]).sum(axis=1).min())
+    entrants = board.entrants[pair[0]], board.entrants[pair[1]]
+    return Comparison(*entrants, rules.metric, RULE, rules.level, (standing,), items)
 
 
 def _check_judged(board: JuryBoard, names: tuple[str, str]) -> None:
@@ -264,14 +261,15 @@ def pairs_by_votes(board: JuryBoard) -> list[Pair]:
     """All pairs of a jury board, each once; none where there are more than ``MOST_COMPARED`` entrants."""
     if not 1 < len(board.entrants) <= MOST_COMPARED:
         return []
-    return list(_pairs(board.entrants, *board.draws, board.rules.level))
+    posterior = board.posterior
+    return list(_pairs(board.entrants, posterior.draws_on_these, posterior.draws_on_new, board.rules.level))
 
 
 def pairs_by_marks(board: RuleBoard) -> list[Pair]:
     """All pairs of a board graded by rule, each once; none where there are more than ``MOST_COMPARED`` entrants."""
-    if not 1 < len(board.sheets) <= MOST_COMPARED:
+    if not 1 < len(board.entrants) <= MOST_COMPARED:
         return []
-    return list(_pairs([sheet.entrant for sheet in board.sheets], None, board.draws, board.rules.level))
+    return list(_pairs(board.entrants, None, board.draws, board.rules.level))
 
 
 def _pairs(entrants: Sequence[Entrant], here: FloatArray | None, new: FloatArray, level: float) -> Iterator[Pair]:

@@ -45,6 +45,16 @@ unknown. ``kind``: what became of the reply; all but ``answered`` is wrong witho
 LABELS: Mapping[str, pl.DataType] = {**_COUNTED, "correct": pl.Boolean()}
 """The frame of labels: a row what people say of an answer (perhaps of an earlier run), with the votes that the jury
 gave it."""
+MARKS: Mapping[str, pl.DataType] = {
+    **{name: VOTES[name] for name in ENTRANT},
+    "sample": pl.Int64(),
+    "item_id": pl.String(),
+    "mark": pl.Float64(),
+    **dict.fromkeys(("kind", "failure", "stratum"), pl.String()),
+}
+"""The frame of marks by a rule: a row an answer. ``mark``: null outside the score; ``kind``: what became of the reply;
+``failure``: the rule's words for what is not right, empty where nothing is, null where the rule has no words;
+``stratum``: the kind of the item, of which the benchmark has as many as it is meant to have, else empty."""
 JUDGED: Mapping[str, pl.DataType] = {
     **{name: VOTES[name] for name in PREDICTION},
     "family": pl.String(),
@@ -63,6 +73,18 @@ HAS_OUTCOME = (pl.col("total") > 0) | NEEDS_NO_JURY
 def entrants_of(votes: pl.DataFrame) -> list[Entrant]:
     """Everybody who has an answer, in the order of the names."""
     return [Entrant(*names) for names in votes.select(ENTRANT).unique().sort(ENTRANT).iter_rows()]
+
+
+def rounds(rows: pl.DataFrame) -> tuple[list[pl.DataFrame], dict[str, int]]:
+    """Return the rows of every round, by their column ``sample``, and how often each model was asked.
+
+    A model with fewer samples than others begins again with its first.
+    """
+    sample = pl.col("sample")
+    numbered = rows.with_columns(sample.rank("dense").over(ENTRANT), asked=sample.n_unique().over(ENTRANT))
+    most: int = numbered["asked"].max() or 1  # type: ignore[assignment]
+    frames = [numbered.filter(sample == 1 + number % pl.col("asked")) for number in range(most)]
+    return frames, dict(numbered.select("model", "asked").unique(maintain_order=True).iter_rows())
 
 
 def content_key(answer: str | None, justification: str | None) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from layton_batch.scoring.evidence import ANSWERED, ENTRANT, JUDGED, LABELS, PREDICTION, VOTES
+from layton_batch.scoring.evidence import ANSWERED, JUDGED, LABELS, PREDICTION, VOTES, rounds
 from layton_batch.scoring.jury_record import JudgeRecord
 
 VERDICT = {
@@ -62,26 +62,19 @@ class GoldSet:
         )
 
 
-def rounds_of(gold: GoldSet, metric: str) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Return votes and labels by round. A prediction without an answer counts as wrong.
-
-    A model with fewer samples than others starts again with its first sample.
-    """
-    sample, ranked = pl.col("sample").fill_null(1), pl.col("ranked")
-    needed = (*LABELS, "kind", "silent", "ranked", "sample")
-    rows, most = gold.on(metric).select(needed), max(samples_of(gold).values(), default=1)
-    samples = pl.lit(1)
-    if most > 1:
-        rows = rows.join(_samples(gold), on=ENTRANT, how="left", maintain_order="left")
-        samples = pl.col("samples").fill_null(1)
-    rounds = []
-    for number in range(1, 1 + most):
-        is_mine = sample == 1 + (number - 1) % samples
-        round_rows = rows.filter(ranked & is_mine).with_columns(kind=_KIND, judges=pl.lit(None, pl.Int64))
-        has_label = pl.when(ranked).then(is_mine).otherwise(pl.col("sample").fill_null(number) == number)
-        labels = rows.filter(has_label).drop_nulls("correct")
-        rounds.append((round_rows.select(*VOTES), labels.select(*LABELS)))
-    return rounds
+def rounds_of(gold: GoldSet, metric: str) -> tuple[list[tuple[pl.DataFrame, pl.DataFrame]], dict[str, int]]:
+    """Return votes and labels by round, and how often each model was asked. A prediction without an answer counts as
+    wrong."""
+    rows = gold.on(metric).select(*LABELS, "kind", "silent", "ranked", "sample")
+    rows = rows.with_columns(kind=_KIND, judges=pl.lit(None, pl.Int64))
+    frames, samples = rounds(rows.filter("ranked").with_columns(pl.col("sample").fill_null(1)))
+    unranked = rows.filter(~pl.col("ranked"))
+    parts = []
+    for number, votes in enumerate(frames, 1):
+        labelled = [votes, unranked.filter(pl.col("sample").fill_null(number) == number)]
+        labels = pl.concat(part.drop_nulls("correct").select(*LABELS) for part in labelled)
+        parts.append((votes.select(*VOTES), labels))
+    return parts, samples
 
 
 _KIND = (
@@ -91,17 +84,6 @@ _KIND = (
     .then(pl.lit("missing"))
     .otherwise(pl.lit(ANSWERED))
 )
-
-
-def samples_of(gold: GoldSet) -> dict[str, int]:
-    """Count the samples (answers to one item) of each model."""
-    return dict(_samples(gold).select("model", "samples").iter_rows())
-
-
-def _samples(gold: GoldSet) -> pl.DataFrame:
-    """Count the samples (answers to one item) of each ranked entrant."""
-    ranked = gold.rows.filter("ranked")
-    return ranked.group_by(ENTRANT, maintain_order=True).agg(samples=pl.col("sample").max().fill_null(1))
 
 
 def labels_of(gold: GoldSet, metric: str) -> pl.DataFrame:

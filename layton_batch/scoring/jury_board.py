@@ -14,8 +14,7 @@ from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, PREDICTION, En
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.counts import Counts, FloatArray, IntArray, LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import POINTS, Fit, fit
-from layton_batch.stats.hierarchical_scores import ModelScore, collapsed, hierarchical_scores, slope_interval
-from layton_batch.stats.rate_draws import DRAWS, draws_on_new, draws_on_these, rate_draws
+from layton_batch.stats.hierarchical_scores import DRAWS, FitScores, ModelScore, slope_interval, summarize
 
 STREAM = 0
 """Seed of joint draws: ranges that moved with a seed would say more about the seed than about the models."""
@@ -54,20 +53,9 @@ class JuryBoard:
         return _fitted(self.counts, self.rules, POINTS)
 
     @cached_property
-    def scores(self) -> tuple[ModelScore, ...]:
-        """Return score and intervals of each model."""
-        return hierarchical_scores(self._fit, level=self.rules.level)
-
-    @cached_property
-    def draws(self) -> tuple[FloatArray, FloatArray]:
-        """Draw all scores together, [T, K], on these items and on new ones."""
-        rates = rate_draws(self._fit, seed=STREAM, draws=DRAWS)
-        return draws_on_these(self._fit, rates, seed=STREAM), draws_on_new(self._fit, rates, seed=STREAM)
-
-    @cached_property
-    def rates(self) -> tuple[FloatArray, FloatArray]:
-        """[K, B] alpha and beta of the posterior of every model's rates by vote, for plans."""
-        return collapsed(self._fit)
+    def posterior(self) -> FitScores:
+        """Return scores, intervals, rates and joint draws of all models."""
+        return summarize(self._fit, level=self.rules.level, draws=DRAWS, seed=STREAM)
 
     @property
     def slope(self) -> tuple[float, float, float]:
@@ -76,12 +64,12 @@ class JuryBoard:
 
     def half_widths(self, *, this_set: bool) -> FloatArray:
         """Return [K] half widths (fractions) of the intervals for these items, or for new ones."""
-        return _half_widths(self.scores, this_set=this_set)
+        return _half_widths(self.posterior.scores, this_set=this_set)
 
     def forecast(self, counts: Counts, *, this_set: bool) -> FloatArray:
         """Return the half widths if the labels are those of ``counts``."""
-        rows = hierarchical_scores(_fitted(counts, self.rules, _FORECAST_POINTS), level=self.rules.level)
-        return _half_widths(rows, this_set=this_set)
+        expected = summarize(_fitted(counts, self.rules, _FORECAST_POINTS), level=self.rules.level)
+        return _half_widths(expected.scores, this_set=this_set)
 
 
 def _fitted(counts: Counts, rules: ScoringRules, points: int) -> Fit:

@@ -124,7 +124,7 @@ class _PlannedBoard:
 
     def __init__(self, board: JuryBoard, *, this_set: bool) -> None:
         self.board, self._this_set = board, this_set
-        self.rows = label_order(board.counts, *board.rates, seed=board.rules.seed)
+        self.rows = label_order(board.counts, *board.posterior.rates, seed=board.rules.seed)
         self._model = board.counts.predictions.model[self.rows]
         self._place = place_within(self._model)
         self.free = self.first(len(self.rows))
@@ -154,7 +154,7 @@ class _PlannedBoard:
         counts = self.board.counts
         rows, more = self.rows[self.is_in(plan)], np.zeros_like(counts.n)
         np.add.at(more, (counts.predictions.model[rows], counts.row_bin[rows]), 1)
-        expected = counts.with_expected(more, beta_quantile(0.5, *self.board.rates))
+        expected = counts.with_expected(more, beta_quantile(0.5, *self.board.posterior.rates))
         return np.minimum(self.board.forecast(expected, this_set=self._this_set), self.now)
 
     def fewest(self, half_width: float, trials: int) -> IntArray:

@@ -16,8 +16,16 @@ import polars as pl
 from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET, STORED
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER
+from layton_batch.text import plural
 
 RULE = "rule"
+UNCALIBRATED = "uncalibrated"
+CONDITION = (
+    "Uncalibrated: no human label counts here. Scores and intervals assume judges that are right in about nine of ten "
+    "cases; without labels nobody can tell worse judges."
+)
+AIM_POINTS = 3
+"""The half width, in points, for which an uncalibrated board says how many labels it takes."""
 METHOD_WORDS = {RULE: "graded by rule", HIERARCHICAL: "jury corrected by labels", PAPER: "the published method"}
 """Words of a heading for the ``method`` of a board's rows; other methods are called by their names."""
 SHORT_JURY = "short_jury"
@@ -36,7 +44,6 @@ FLAGS = {
     "empty_gold_bin": "For at least one number of yes votes there is no human label.",
     "no_gold": "There is no human label for this row; its interval says almost nothing.",
     "unjudged": "Some answers have no readable verdict; whether they are correct is unknown.",
-    "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
     SHORT_JURY: "Some answers were judged by fewer judges than others or than were asked; the same share of fewer "
     "votes says less.",
     FEW_VERDICTS: "Half or more of the verdicts are missing: the score stands on the rest. See `layton-batch judges`.",
@@ -85,6 +92,17 @@ def with_incomplete(board: pl.DataFrame, models: Iterable[tuple[Entrant, str]]) 
     shared = ranked.select("method", "metric", "level", "target").row(0, named=True)
     rows = [shared | asdict(model) | {"progress": progress} for model, progress in models]
     return pl.concat([ranked, pl.DataFrame(rows, schema=board.schema)])
+
+
+def need(labels: Sequence[int | None]) -> str:
+    """Explain an uncalibrated board in words. ``labels``: the number of labels that each row needs."""
+    needed = [count for count in labels if count is not None]
+    if not sum(needed):
+        return CONDITION
+    return (
+        f"{CONDITION} About {plural(sum(needed), 'label')} would give ± {AIM_POINTS} points for every model on these "
+        f"items: `layton-batch label plan RUN --this-set --half-width {AIM_POINTS}` says on which answers."
+    )
 
 
 def stored(board: pl.DataFrame) -> pl.DataFrame:

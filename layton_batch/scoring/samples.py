@@ -6,14 +6,14 @@ rounds: also the ends of an interval, which are those of one round then; more ro
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from layton_batch.files.leaderboard_columns import LEADERBOARD, NEW, SET, OverRounds
-from layton_batch.scoring.board import failures_of, rank_board, rank_marks, spread
+from layton_batch.scoring.board import rank_board, rank_marks, spread, with_failures
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.leaderboard import flags_of, leaderboard
@@ -39,7 +39,7 @@ def mean_of_rounds(boards: Sequence[pl.DataFrame], samples: Mapping[str, int]) -
     rows = [_mean_row(rounds, samples.get(entrant.model, 1)) for entrant, rounds in rows_by_entrant.items()]
     for prefix in (NEW, SET):
         _rank_again(rows, prefix)
-    return leaderboard(rows)
+    return with_failures(leaderboard(rows))
 
 
 _Row = dict[str, Any]
@@ -49,14 +49,11 @@ def _mean_row(rounds: Sequence[_Row], samples: int) -> _Row:
     """``rounds``: in their order; a model with fewer samples than others is in some of them again."""
     own = rounds[:samples]
     scores = [row["score"] for row in own if row["score"] is not None]
-    failures: Counter[str] = Counter()
-    for failure in (failure for row in own for failure in row["failures"]):
-        failures[failure["kind"]] += failure["count"]
     flags = dict.fromkeys(flag for row in own for flag in flags_of(row["flags"]))
     combined = {name: _combined(column.over_rounds, name, rounds, own) for name, column in LEADERBOARD.items()}
     return combined | {
         "flags": ", ".join(flags),
-        "failures": failures_of(failures),
+        "failures": None,
         "rounds": samples if samples > 1 else None,
         "round_sd": spread(scores) if len(scores) > 1 else None,
     }

@@ -21,33 +21,19 @@ def count_by_answer(
     ``keys``: the columns that name an answer, among them ``item_id``. ``in_turn``: the first two verdicts count alone
     if they agree, also where the third judge was asked, as in recorded juries or because another field differs.
     """
-    if in_turn:
-        verdicts = _with_third(verdicts, keys)
-    counts = verdicts.group_by(keys).agg(
-        expression.name.prefix(f"{word} ")
-        for word, expression in (
-            ("yes", pl.col(*fields).sum()),
-            ("total", pl.col(*fields).count()),
-            ("asked", pl.col(*fields).len()),
-        )
-    )
     if not in_turn:
-        return counts
-    first = (
-        verdicts.filter(~pl.col("is_third"))
-        .group_by(keys)
-        .agg(pl.col(*fields).sum().name.prefix("first yes "), pl.col(*fields).count().name.prefix("first total "))
-    )
-    counts = counts.join(first, on=keys, how="left", maintain_order="left", nulls_equal=True)
-    for field in fields:
-        yes, total = pl.col(f"first yes {field}"), pl.col(f"first total {field}")
-        is_enough = (total == 2) & (yes != 1)
-        counts = counts.with_columns(
-            pl.when(is_enough).then(yes).otherwise(f"yes {field}").alias(f"yes {field}"),
-            pl.when(is_enough).then(total).otherwise(f"total {field}").alias(f"total {field}"),
-            pl.when(is_enough).then(total).otherwise(f"asked {field}").alias(f"asked {field}"),
+        some = pl.col(*fields)
+        return verdicts.group_by(keys).agg(
+            some.sum().name.prefix("yes "), some.count().name.prefix("total "), some.len().name.prefix("asked ")
         )
-    return counts
+    counts: list[pl.Expr] = []
+    for field in fields:
+        first = pl.col(field).filter(~pl.col("is_third"))
+        is_enough = (first.count() == 2) & (first.sum() != 1)
+        counted = pl.col(field).filter(~(pl.col("is_third") & is_enough))
+        counts += [counted.sum().alias(f"yes {field}"), counted.count().alias(f"total {field}")]
+        counts += [counted.len().alias(f"asked {field}")]
+    return _with_third(verdicts, keys).group_by(keys).agg(counts)
 
 
 def _with_third(verdicts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

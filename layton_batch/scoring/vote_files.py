@@ -16,7 +16,7 @@ import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
-from layton_batch.scoring.evidence import ANSWERED, ENTRANT, VOTES
+from layton_batch.scoring.evidence import ANSWERED, VOTES
 from layton_batch.states import PredictionKind
 
 SCHEMA: dict[str, pl.DataType] = {
@@ -100,15 +100,3 @@ def votes_of(scores: pl.DataFrame) -> pl.DataFrame:
         pl.when(never).then(0).otherwise(pl.col("yes", "total", "judges")).name.keep(),
         kind=pl.when(never).then("flag").otherwise(pl.lit(ANSWERED)),
     ).select(pl.col(name).cast(dtype) for name, dtype in VOTES.items())
-
-
-def rounds(votes: pl.DataFrame) -> tuple[list[pl.DataFrame], dict[str, int]]:
-    """Return the frame of votes of every round, and how often each model was asked.
-
-    A model with fewer samples than others begins again with its first.
-    """
-    sample = pl.col("sample")
-    numbered = votes.with_columns(sample.rank("dense").over(ENTRANT), asked=sample.n_unique().over(ENTRANT))
-    most: int = numbered["asked"].max() or 1  # type: ignore[assignment]
-    frames = [votes_of(numbered.filter(sample == 1 + number % pl.col("asked"))) for number in range(most)]
-    return frames, dict(numbered.select("model", "asked").unique(maintain_order=True).iter_rows())

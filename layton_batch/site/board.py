@@ -30,12 +30,13 @@ from layton_batch.scoring.leaderboard import (
     OTHER_HINTS,
     RULE,
     THIS_SET,
+    UNCALIBRATED,
     alike,
     flags_of,
+    need,
     on_this_set,
 )
 from layton_batch.scoring.rules import PAPER
-from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.site.html_table import NOTHING, HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable, plain_table
 from layton_batch.site.pages import dollars, macros, sentence, short_line, small_money
 from layton_batch.site.run_tables import BoardSettings, failures, table

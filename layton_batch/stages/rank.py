@@ -30,13 +30,13 @@ from layton_batch.scoring.annotator_agreement import annotator_agreement
 from layton_batch.scoring.board import with_failures
 from layton_batch.scoring.compare import Pair, pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
-from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, with_contents
+from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, MARKS, PREDICTION, VOTES, Entrant, with_contents
 from layton_batch.scoring.gold import HUMAN, judged_of, labels_of
 from layton_batch.scoring.judge_quality import JudgeDrift, diagnose, drift_of, has_verdicts, is_drift
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.leaderboard import OTHER_JUDGE, OTHER_MODEL, stored, with_flag, with_incomplete
-from layton_batch.scoring.rule_board import ItemScores, RuleBoard
+from layton_batch.scoring.rule_board import RuleBoard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.samples import rank as rank_rounds
 from layton_batch.scoring.turns import count_by_answer
@@ -194,7 +194,7 @@ def _ranked(run: Run, boards: RuleBoard | Sequence[JuryBoard]) -> pl.DataFrame:
 
 def rule_board(run: Run, rules: ScoringRules) -> RuleBoard:
     """The rule's marks of the models that are done."""
-    return RuleBoard(item_scores(run, rules.metric), rules)
+    return RuleBoard(marks(run, rules.metric), rules, mark_span(run.task, rules.metric))
 
 
 def jury_boards(run: Run, rules: ScoringRules) -> list[JuryBoard]:
@@ -529,25 +529,19 @@ def entrant(run: Run, job: Job) -> Entrant:
     return Entrant(job.spec.name, job.spec.provider, run.manifest.hints_of(job.spec))
 
 
-def item_scores(run: Run, metric: str) -> list[ItemScores]:
-    """The rule's marks of the models that are done, a sheet for each sample."""
-    return [_item_scores(run, job, metric) for job in finished_jobs(run)]
+def marks(run: Run, metric: str) -> pl.DataFrame:
+    """The rule's marks of the models that are done, a row an answer."""
+    return pl.concat([pl.DataFrame(schema=MARKS), *(_marks(run, job, metric) for job in finished_jobs(run))])
 
 
-def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
+def _marks(run: Run, job: Job, metric: str) -> pl.DataFrame:
     kinds = tables.read_part(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
     rows = scores_of(run, job, metric).join(kinds, on="item_id", how="left", maintain_order="left")
-    items = rows["item_id"].to_list()
-    return ItemScores(
-        entrant=entrant(run, job),
-        item_ids=items,
-        marks=rows["vote"].fill_null(float("nan")).to_list(),
-        kinds=rows["kind"].to_list(),
-        failures=rows["flag"].to_list(),
-        span=(0.0, 1.0) if run.task.uses_jury else mark_span(run.task, metric),
-        strata=[run.task.stratum(run.item(item)) for item in items] if isinstance(run.task, HasStrata) else (),
-        sample=job.spec.sample,
-    )
+    task = run.task
+    strata = [task.stratum(run.item(item)) if isinstance(task, HasStrata) else "" for item in rows["item_id"]]
+    failure, stratum = pl.col("flag").fill_null(""), pl.Series(strata, dtype=pl.String)
+    rows = rows.with_columns(sample=pl.lit(job.spec.sample), mark="vote", failure=failure, stratum=stratum)
+    return rows.select(pl.col(name).cast(dtype) for name, dtype in MARKS.items())
 
 
 def _own_verdicts(run: Run, votes: pl.DataFrame, metric: str) -> pl.DataFrame:

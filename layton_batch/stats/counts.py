@@ -27,7 +27,6 @@ class Flag(StrEnum):
     EMPTY_GOLD_BIN = "empty_gold_bin"  # a vote of this model has no usable label
     NO_GOLD = "no_gold"  # no vote of this model has one
     UNJUDGED = "unjudged"  # answers that no judge gave a verdict on
-    MONTE_CARLO = "monte_carlo"  # the distribution was too large to enumerate and was drawn
 
 
 @dataclass(frozen=True, slots=True, eq=False)

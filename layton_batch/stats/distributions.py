@@ -29,17 +29,6 @@ def check_level(level: float) -> None:
         )
 
 
-def binomial_pmf(trials: IntArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """[K, max trials + 1] pmf of Binomial(trials, positives / (positives + negatives)); zero beyond each row's trials.
-
-    A row without trials is a unit mass at 0, whatever its rate.
-    """
-    from scipy import stats
-
-    rate = positives / np.maximum(positives + negatives, 1e-300)
-    return np.asarray(stats.binom.pmf(_counts(trials), trials[:, None], rate[:, None]))
-
-
 def beta_binomial_pmf(trials: IntArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
     """[..., K, max trials + 1] pmf of BetaBinomial(trials, alpha, beta); zero beyond each row's trials [K]. `alpha` and
     `beta` [..., K] are above 0."""
@@ -68,72 +57,35 @@ def sum_pmf(terms: Sequence[FloatArray], size: int) -> FloatArray:
     return np.maximum(pmf, 0.0)
 
 
-def quantile(pmf: FloatArray, level: float) -> IntArray:
-    """[K] smallest count whose cumulative probability reaches `level`."""
-    reached = np.cumsum(pmf, axis=1) >= level - SLACK
-    reached[:, -1] = True
-    return np.asarray(np.argmax(reached, axis=1))
+def shortest_set(pmf: FloatArray, level: float) -> tuple[int, int]:
+    """First and last count of the shortest run with mass >= `level`; ties: most mass, then the smallest start.
 
-
-def shortest_set(pmf: FloatArray, level: float) -> tuple[IntArray, IntArray]:
-    """First and last count, [K] each, of the shortest run with mass >= `level`; ties: most mass, then the smallest
-    start.
-
-    No run holds more than the likeliest counts, as many. Where these lie side by side, as those of a law with one peak
-    do, their number is the length; else it is found by bisection, since the best mass of a run grows with its length.
+    The run is stretched over every count outside that is likelier than the least likely count inside. Of a law with one
+    peak there is none. The law of a bin without labels has two, at its ends, and a run over all but one of them would
+    leave out what is as likely as anything.
     """
-    models, width = pmf.shape
-    cdf = np.concatenate([np.zeros((models, 1)), np.cumsum(pmf, axis=1)], axis=1)
-    likeliest = np.cumsum(np.sort(pmf, axis=1)[:, ::-1], axis=1)
-    low = 1 + np.minimum(np.count_nonzero(likeliest < level - 2 * SLACK, axis=1), width - 1)
-    mass = _run_masses(cdf, low)
-    open_ = np.flatnonzero(mass.max(axis=1) < level - SLACK)
-    if len(open_):
-        low[open_] = _shortest_length(cdf[open_], low[open_], level)
-        mass[open_] = _run_masses(cdf[open_], low[open_])
-    mass[np.arange(width) + low[:, None] > width] = -1.0  # a run must lie inside the support
-    start = np.argmax(mass >= mass.max(axis=1, keepdims=True) - SLACK, axis=1)
-    return _with_likelier_ends(pmf, start, start + low - 1)
+    cdf = np.concatenate([[0.0], np.cumsum(pmf)])
+    starts = np.arange(len(pmf))
+    length = np.searchsorted(cdf, cdf[:-1] + level - SLACK) - starts
+    starts = starts[length + starts <= len(pmf)]  # the run that begins later would not reach the level
+    shortest = int(length[starts].min())
+    starts = starts[starts + shortest <= len(pmf)]
+    mass = cdf[starts + shortest] - cdf[starts]
+    first = int(starts[mass >= mass.max() - SLACK][0])
+    is_in = pmf > pmf[first : first + shortest].min() * (1 + 1e-9) + SLACK
+    is_in[first : first + shortest] = True
+    counts = np.flatnonzero(is_in)
+    return int(counts[0]), int(counts[-1])
 
 
-def long_tailed_set(pmf: FloatArray, level: float) -> tuple[IntArray, IntArray]:
-    """First and last count, [K] each, of the shortest set, stretched to where it leaves out as much on either side.
+def long_tailed_set(pmf: FloatArray, level: float) -> tuple[int, int]:
+    """First and last count of the shortest set, stretched to where it leaves out as much on either side.
 
     The shortest set leaves a long tail out, and the set that leaves out as much on either side the likeliest end.
     """
     first, last = shortest_set(pmf, level)
-    low, high = quantile(pmf, (1 - level) / 2), quantile(pmf, (1 + level) / 2)
-    return np.minimum(first, low), np.maximum(last, high)
-
-
-def _run_masses(cdf: FloatArray, length: IntArray) -> FloatArray:
-    """[K, starts] mass of the run of each row's `length` from every start; `cdf` [K, counts + 1] begins with 0."""
-    width = cdf.shape[1] - 1
-    ends = np.minimum(np.arange(width) + length[:, None], width)
-    return np.asarray(np.take_along_axis(cdf, ends, axis=1) - cdf[:, :-1])
-
-
-def _shortest_length(cdf: FloatArray, least: IntArray, level: float) -> IntArray:
-    """[K] length of the shortest run with mass >= `level`; each is at least `least`."""
-    low, high = least, np.full(len(cdf), cdf.shape[1] - 1, dtype=np.int64)
-    while (low < high).any():
-        middle = (low + high) // 2
-        enough = _run_masses(cdf, middle).max(axis=1) >= level - SLACK
-        low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
-    return low
-
-
-def _with_likelier_ends(pmf: FloatArray, first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
-    """The run, stretched over every count outside that is likelier than the least likely one inside.
-
-    Of a law with one peak nothing is. The law of a bin without labels has two, at its ends, and a run over all but
-    one of them would leave out what is as likely as anything.
-    """
-    at = np.arange(pmf.shape[1])
-    inside = (at >= first[:, None]) & (at <= last[:, None])
-    least = np.where(inside, pmf, np.inf).min(axis=1, keepdims=True)
-    included = inside | (pmf > least * (1 + 1e-9) + SLACK)
-    return np.argmax(included, axis=1), pmf.shape[1] - 1 - np.argmax(included[:, ::-1], axis=1)
+    low, high = np.searchsorted(np.cumsum(pmf), [(1 - level) / 2 - SLACK, (1 + level) / 2 - SLACK])
+    return min(first, int(low)), min(max(last, int(high)), len(pmf) - 1)
 
 
 # ---- intervals -----------------------------------------------------------------------------------------------------

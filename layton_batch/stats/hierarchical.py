@@ -30,7 +30,7 @@ from functools import cached_property
 
 import numpy as np
 
-from layton_batch.stats.counts import Counts, FloatArray, IntArray
+from layton_batch.stats.counts import BoolArray, Counts, FloatArray, IntArray
 
 STEP, REACH = 0.3, 6.0
 ABILITIES: FloatArray = np.arange(-REACH, REACH + STEP / 2, STEP)
@@ -53,6 +53,7 @@ _CANDIDATES = 32  # for every trial: most are thrown away where many log odds ha
 _CELLS = 400_000  # of an array worked on at once: what a processor has at hand
 _MOST_TILT = 8.0
 _FLOOR = 1e-300
+_NO_CHANCE = -25.0  # log chance of an ability, against the likeliest, without which a model's states can do
 
 
 def _normal_nodes(count: int) -> tuple[FloatArray, FloatArray]:
@@ -109,10 +110,10 @@ class Evidence:
         """[T] the labelled authors whose labels move the points: all, or of many a random choice."""
         return np.sort(np.random.default_rng(0).permutation(self.labelled)[:_TEACHERS])
 
-    def by_known_maker(self, authors: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the authors whose maker has labels, and the others."""
-        has_labels = np.isin(self.counts.maker[authors], self.counts.maker[self.labelled])
-        return authors[has_labels], authors[~has_labels]
+    @cached_property
+    def has_known_maker(self) -> BoolArray:
+        """[A] authors whose maker has labels."""
+        return np.isin(self.counts.maker, self.counts.maker[self.labelled])
 
     @cached_property
     def worth(self) -> FloatArray:
@@ -182,58 +183,32 @@ class Evidence:
     # ---- labels
 
     def label_evidence(self, points: Parameters, authors: IntArray) -> FloatArray:
-        """[M, abilities, authors] log likelihood of the authors' labels."""
+        """[M, abilities, authors] log likelihood of the authors' labels. Authors with equal labels are of one kind."""
+        labels, positives = self.counts.labels[authors], self.counts.positives[authors]
         logs = np.zeros((len(points.slope), len(ABILITIES), len(authors)))
-        for vote in np.flatnonzero(self.counts.labels[authors].any(axis=0)):
-            whose = np.flatnonzero(self.counts.labels[authors, vote])
-            density, top, kind = self._label_density(points, int(vote), authors[whose])
+        for vote in np.flatnonzero(labels.any(axis=0)):
+            whose = np.flatnonzero(labels[:, vote])
+            given = np.stack([labels[whose, vote], positives[whose, vote]])
+            kinds, kind = np.unique(given, axis=1, return_inverse=True)
+            density, top = self.label_density(_log_odds(points, int(vote), ABILITIES, _OWN), *kinds)
             by_kind = np.log(density @ _OWN_CHANCES + _FLOOR) + top
             logs[..., whose] += by_kind.swapaxes(1, 2)[..., kind]
         return logs
 
-    def _label_density(
-        self, points: Parameters, vote: int, authors: IntArray, nodes: FloatArray = _OWN
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """[M, kinds, abilities, own] likelihood of the labels at one vote over its greatest; the log of the greatest
-        [M, kinds, 1]; the kind of every author, for authors with equal labels are of one kind."""
-        at = points.odds[:, vote, None] + points.slope[:, None] * ABILITIES
-        at = at[..., None] + points.own[:, None, None] * nodes
+    def label_density(self, at: FloatArray, labels: IntArray, positives: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """[M, kinds, abilities, own] likelihood of `labels` [kinds], of which `positives` are yes, over its greatest,
+        where the log odds of yes are `at` [M, abilities, own]; and the log of the greatest [M, kinds, 1]."""
         if self.label_error:
             labelled_yes = self.label_error + (1 - 2 * self.label_error) * _sigmoid(at)
             lost = -np.log1p(-labelled_yes)
             at = np.log(labelled_yes) + lost
         else:
             lost = np.log1p(np.exp(-np.abs(at))) + np.maximum(at, 0)
-        given = np.stack([self.counts.labels[authors, vote], self.counts.positives[authors, vote]])
-        (count, positives), kind = np.unique(given, axis=1, return_inverse=True)
         logs = positives[:, None, None] * at[:, None]
-        logs -= count[:, None, None] * lost[:, None]
+        logs -= labels[:, None, None] * lost[:, None]
         top = logs.max(axis=(2, 3), keepdims=True)
         logs -= top
-        return np.exp(logs, out=logs), top[..., 0], kind
-
-    def rates(
-        self, points: Parameters, models: IntArray, *, other_jury: bool = False, drifted: bool = False
-    ) -> tuple[FloatArray, FloatArray]:
-        """[M, models, abilities, B] mean and mean square of every rate at the strata's votes, given all labels."""
-        nodes, chances = (_OWN_MANY, _OWN_MANY_CHANCES) if other_jury else (_OWN, _OWN_CHANCES)
-        if other_jury:
-            points = Parameters(points.odds, points.slope, np.hypot(points.own, OTHER_JURY_SPREAD), points.kindness)
-        place = self.counts.bins
-        mean = np.empty((len(points.slope), len(models), len(ABILITIES), len(place)))
-        square = np.empty_like(mean)
-        for b, vote in enumerate(place.tolist()):
-            at = points.odds[:, vote, None] + points.slope[:, None] * ABILITIES
-            at = at[..., None] + points.own[:, None, None] * nodes
-            powers = _rate_now(at) if drifted else (_sigmoid(at), _sigmoid(at) ** 2)
-            mean[..., b], square[..., b] = ((power @ chances)[:, None] for power in powers)
-            whose = np.flatnonzero(self.counts.labels[models, vote])
-            if len(whose):
-                density, _, kind = self._label_density(points, vote, models[whose], nodes)
-                mass = density @ chances + _FLOOR
-                for moment, power in zip((mean[..., b], square[..., b]), powers, strict=True):
-                    moment[:, whose] = ((density * (power * chances)[:, None]).sum(axis=-1) / mass)[:, kind]
-        return mean, square
+        return np.exp(logs, out=logs), top[..., 0]
 
     # ---- together
 
@@ -264,10 +239,10 @@ class Evidence:
         return by_maker + np.log(_KIND_CHANCES)[:, None]
 
 
-def _rate_now(at: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and mean square of rates with these log odds when people labelled, and judges that have drifted since."""
-    rate = _sigmoid(at[..., None] + DRIFT_SPREAD * _OWN)
-    return rate @ _OWN_CHANCES, rate**2 @ _OWN_CHANCES
+def _log_odds(points: Parameters, vote: int, abilities: FloatArray, nodes: FloatArray) -> FloatArray:
+    """[M, abilities, own] log odds that a person says yes to an answer with this vote."""
+    at = points.odds[:, vote, None] + points.slope[:, None] * abilities
+    return np.asarray(at[..., None] + points.own[:, None, None] * nodes)
 
 
 def _mean_rate(rates: FloatArray, weight: FloatArray, votes: IntArray) -> FloatArray:
@@ -440,26 +415,31 @@ def _flattened(logs: FloatArray, enough: float) -> tuple[FloatArray, bool]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class States:
-    """States of some models [k]: point, kindness, ability.
+class ModelStates:
+    """States of one model: point, kindness, ability; only the abilities that have a chance.
 
-    `chance` [k, D, kindness, abilities] adds up to 1 a model. `mean`, `square` [k, D, abilities, B]: of its rates.
+    `chance` [D, kindness, abilities] adds up to 1. `mean`, `square` [D, abilities, B]: of the model's rates.
     `mix` [D, kindness, abilities, B]: the share of every vote among those that it is compared with. `has_known_maker`:
-    whether the makers of these models have labels.
+    whether the model's maker has labels.
     """
 
-    models: IntArray
+    model: int
     has_known_maker: bool
     chance: FloatArray
     mean: FloatArray
     square: FloatArray
     mix: FloatArray
 
+    @property
+    def by_ability(self) -> FloatArray:
+        """[D, abilities] chances."""
+        return np.asarray(self.chance.sum(axis=1))
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
     """The posterior: `points` of equal weight, and `kindness` [D, kindness, makers], the chances of how kind judges are
-    to every maker. `vote_logs`: of makers with labels, and of the others."""
+    to every maker. `vote_logs`: of makers without labels, and of those with labels."""
 
     evidence: Evidence
     points: Parameters
@@ -472,37 +452,67 @@ class Fit:
     def counts(self) -> Counts:
         return self.evidence.counts
 
-    def seat_shares(self, models: IntArray) -> FloatArray:
-        """[k, B] the share of a model's judged answers whose votes are compared with the bin's."""
-        n, group = self.counts.n[models], self.evidence.group[self.counts.bins]
+    @cached_property
+    def seat_shares(self) -> FloatArray:
+        """[K, B] the share of a model's judged answers whose votes are compared with the bin's."""
+        n, group = self.counts.n, self.evidence.group[self.counts.bins]
         return np.asarray((n @ (group[:, None] == group)) / np.maximum(n.sum(axis=1), 1)[:, None])
 
-    def states(self) -> Iterator[States]:
-        """All scored models, some at a time."""
-        evidence, points = self.evidence, self.points
-        groups = evidence.by_known_maker(np.arange(self.counts.models))
-        for vote_logs, group, is_known in zip(self.vote_logs, groups, (True, False), strict=True):
-            mix = np.exp(vote_logs[..., self.counts.bins])
-            for part in _blocks(group, len(points.slope)):
-                logs = evidence.ability_logs(points, vote_logs, part)
-                logs -= logs.max(axis=2, keepdims=True)
-                chance = np.exp(logs, out=logs)
-                kindness = self.kindness[..., self.counts.maker[part]] / len(points.slope)
-                chance *= (kindness / chance.sum(axis=2))[:, :, None]
-                mean, square = evidence.rates(points, part, other_jury=self.other_jury, drifted=self.drifted)
-                yield States(
-                    part,
-                    is_known,
-                    np.ascontiguousarray(chance.transpose(3, 0, 1, 2)),
-                    np.ascontiguousarray(mean.swapaxes(0, 1)),
-                    np.ascontiguousarray(square.swapaxes(0, 1)),
-                    mix,
-                )
+    def states(self) -> Iterator[ModelStates]:
+        """Yield the states of every scored model; models whose makers have labels come first."""
+        is_known = self.evidence.has_known_maker[: self.counts.models]
+        mixes = [np.exp(logs[..., self.counts.bins]) for logs in self.vote_logs]
+        for model in np.argsort(~is_known, kind="stable").tolist():
+            number = int(is_known[model])
+            logs = self.evidence.ability_logs(self.points, self.vote_logs[number], np.array([model]))[..., 0]
+            logs -= logs.max(axis=2, keepdims=True)
+            has_chance = np.flatnonzero((logs > _NO_CHANCE).any(axis=(0, 1)))
+            window = slice(has_chance[0], has_chance[-1] + 1)
+            chance = np.exp(logs[..., window])
+            kindness = self.kindness[..., self.counts.maker[model]] / len(logs)
+            chance *= (kindness / chance.sum(axis=2))[..., None]
+            mean, square = self._rates(model, window)
+            yield ModelStates(model, bool(is_known[model]), chance, mean, square, mixes[number][:, :, window])
 
+    def _rates(self, model: int, window: slice) -> tuple[FloatArray, FloatArray]:
+        """[D, abilities, B] mean and mean square of a model's rates at the strata's votes, given all labels."""
+        counts, (points, nodes, chances) = self.counts, self._own
+        mean, square = (moment[:, window].copy() for moment in self._rates_without_labels)
+        for b in np.flatnonzero(counts.labels[model, counts.bins]):
+            vote = int(counts.bins[b])
+            at = _log_odds(points, vote, ABILITIES[window], nodes)
+            labels, positives = counts.labels[[model], vote], counts.positives[[model], vote]
+            density = self.evidence.label_density(at, labels, positives)[0][:, 0]
+            mass = density @ chances + _FLOOR
+            for moment, power in zip((mean, square), self._rate_powers(at), strict=True):
+                moment[..., b] = (density * power) @ chances / mass
+        return mean, square
 
-def _blocks(authors: IntArray, points: int) -> list[IntArray]:
-    size = max(1, 4 * _CELLS // (points * len(_KIND) * len(ABILITIES)))
-    return [authors[at : at + size] for at in range(0, len(authors), size)]
+    @cached_property
+    def _rates_without_labels(self) -> FloatArray:
+        """[2, D, abilities, B] mean and mean square of the rates of a model without labels."""
+        points, nodes, chances = self._own
+        by_vote = [
+            [power @ chances for power in self._rate_powers(_log_odds(points, vote, ABILITIES, nodes))]
+            for vote in self.counts.bins.tolist()
+        ]
+        shape = (len(by_vote), 2, len(points.slope), len(ABILITIES))
+        return np.ascontiguousarray(np.moveaxis(np.array(by_vote).reshape(shape), 0, -1))
+
+    @cached_property
+    def _own(self) -> tuple[Parameters, FloatArray, FloatArray]:
+        """Points, nodes and chances of a model's own deviations, larger where another jury was labelled."""
+        if not self.other_jury:
+            return self.points, _OWN, _OWN_CHANCES
+        points = replace(self.points, own=np.hypot(self.points.own, OTHER_JURY_SPREAD))
+        return points, _OWN_MANY, _OWN_MANY_CHANCES
+
+    def _rate_powers(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and mean square of rates with these log odds when people labelled, as judges judge now."""
+        if not self.drifted:
+            return _sigmoid(at), _sigmoid(at) ** 2
+        rate = _sigmoid(at[..., None] + DRIFT_SPREAD * _OWN)
+        return rate @ _OWN_CHANCES, rate**2 @ _OWN_CHANCES
 
 
 def fit(
@@ -524,13 +534,12 @@ def fit(
     evidence = Evidence(counts, label_error, in_turn)
     shared = _sampled(evidence, points)
     unknown = replace(shared, kindness=np.full_like(shared.kindness, UNKNOWN_KINDNESS))
-    vote_logs = evidence.vote_logs(shared), evidence.vote_logs(unknown)
-    groups = evidence.by_known_maker(np.union1d(np.arange(counts.models), evidence.labelled))
+    vote_logs = evidence.vote_logs(unknown), evidence.vote_logs(shared)
+    authors = np.union1d(np.arange(counts.models), evidence.labelled)
     by_author = [
-        evidence.author_evidence(shared, logs, part)
-        for logs, group in zip(vote_logs, groups, strict=True)
-        for part in _blocks(group, len(shared.slope))
+        evidence.author_evidence(shared, vote_logs[int(evidence.has_known_maker[author])], np.array([author]))
+        for author in authors
     ]
-    by_maker = evidence.maker_evidence(np.concatenate(by_author, axis=2), np.concatenate(groups))
+    by_maker = evidence.maker_evidence(np.concatenate([np.zeros((points, len(_KIND), 0)), *by_author], axis=2), authors)
     kindness = np.exp(by_maker - _log_sum(by_maker, 1)[:, None])
     return Fit(evidence, shared, vote_logs, kindness, other_jury, drifted)

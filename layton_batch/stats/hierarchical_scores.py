@@ -1,12 +1,14 @@
-"""Scores and intervals from the hierarchical posterior, on these items and on new ones.
+"""Scores, intervals and joint draws from the hierarchical posterior, on these items and on new ones.
 
 For new items of the same kind half an item that is wrong and half an item that is right are added: without them the
 items at hand would be taken for all there can be, and five right answers of five for certainty. A perfect jury gives
-Jeffreys' interval for a rate that way. No draws. No interval leaves its score out.
+Jeffreys' interval for a rate that way. Scores and intervals are computed without draws. No interval leaves its score
+out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +16,14 @@ import numpy as np
 from layton_batch.stats import distributions
 from layton_batch.stats.counts import Counts, FloatArray, IntArray
 from layton_batch.stats.distributions import two_sided_quantile
-from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, States
+from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, ModelStates
 
 PRIOR = 0.5  # Jeffreys: as good a coverage as a uniform prior, 3-14 % shorter
 HALF_ITEM = 0.5  # the unseen right and the unseen wrong item, each
 PARTS = 24
 """Parts of a model's states, by rising score: in each the rates of its votes are independent Beta distributions."""
+DRAWS = 3_000
+_CELLS = 4_000_000
 _BY_CHANCE = 0.05  # less likely than this, labels were not taken whatever the vote
 
 
@@ -36,7 +40,21 @@ class ModelScore:
     new_upper: float
 
 
-def hierarchical_scores(fit: Fit, *, level: float = 0.95) -> tuple[ModelScore, ...]:
+@dataclass(frozen=True, slots=True, eq=False)
+class FitScores:
+    """Everything that a board reads off the posterior.
+
+    `rates`: [K, B] alpha and beta of one Beta distribution a rate, with its mean and variance over all states.
+    `draws_on_these`, `draws_on_new`: [T, K] joint draws of all scores.
+    """
+
+    scores: tuple[ModelScore, ...]
+    rates: tuple[FloatArray, FloatArray]
+    draws_on_these: FloatArray
+    draws_on_new: FloatArray
+
+
+def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -> FitScores:
     """Score every model, each of which has a prediction. Raises ValueError for a level not in (0, 1 - 1e-9].
 
     No interval is longer than the one that the model's own labels give without a jury, where they were taken whatever
@@ -44,169 +62,272 @@ def hierarchical_scores(fit: Fit, *, level: float = 0.95) -> tuple[ModelScore, .
     """
     distributions.check_level(level)
     counts = fit.counts
-    mean, here, new = np.zeros(counts.models), np.zeros((2, counts.models)), np.zeros((3, counts.models))
+    models, items = counts.models, counts.items
+    mean, here, new_score = np.zeros(models), np.zeros((2, models)), np.zeros(models)
+    new_law, rates = np.zeros((3, models, PARTS)), np.zeros((2, *counts.n.shape))
+    drawn = _RateDraws(fit, draws, seed)
     for states in fit.states():
-        rows = states.models
-        items = counts.items[rows]
-        open_ones = _open_outcomes(counts, states, fit.evidence.label_error)
-        rate = (_by_ability(states)[..., None] * open_ones.mean).sum(axis=(1, 2))
-        mean[rows] = (open_ones.right + (open_ones.count * rate).sum(axis=1)) / items
-        here[:, rows] = (np.stack(_set_here(states, open_ones, level)) + open_ones.right) / items
-        new[:, rows] = _new_items(fit, states, level)
-    here, new[1:] = _no_longer_than_labels_alone(fit, (here, new[1:]), level)
+        model, weight = states.model, states.by_ability[..., None]
+        outcomes = _open_outcomes(counts, states, fit.evidence.label_error)
+        mean[model] = (outcomes.right + outcomes.count @ (weight * outcomes.mean).sum(axis=(0, 1))) / items[model]
+        here[:, model] = (np.array(_set_here(states, outcomes, level)) + outcomes.right) / items[model]
+        new_score[model], new_law[:, model] = _new_items(fit, states)
+        rates[:, model] = _beta(*((weight * moment).sum(axis=(0, 1)) for moment in (states.mean, states.square)))
+        drawn.add(states)
+    ends = ((1 - level) / 2, (1 + level) / 2)
+    new = np.stack(distributions.beta_mixture_quantiles(ends, *new_law))
+    here, new = _no_longer_than_labels_alone(fit, (here, new), level)
     low, high = np.minimum(here[0], mean), np.maximum(here[1], mean)
-    new_low, new_high = np.minimum(new[1], np.minimum(new[0], mean)), np.maximum(new[2], np.maximum(new[0], mean))
-    return tuple(ModelScore(*row) for row in np.stack([mean, low, high, new[0], new_low, new_high], axis=1).tolist())
+    new_low, new_high = np.minimum(new[0], np.minimum(new_score, mean)), np.maximum(new[1], np.maximum(new_score, mean))
+    scores = np.stack([mean, low, high, new_score, new_low, new_high], axis=1).tolist()
+    return FitScores(tuple(ModelScore(*row) for row in scores), (rates[0], rates[1]), drawn.on_these(), drawn.on_new())
+
+
+def slope_interval(fit: Fit, level: float = 0.95) -> tuple[float, float, float]:
+    """Mean and ends of the ability slope: log odds of a person's yes at one vote per log odds of accuracy.
+
+    The ends are by the normal approximation.
+    """
+    mean, sd = float(fit.points.slope.mean()), float(fit.points.slope.std())
+    z = two_sided_quantile(level)
+    return mean, mean - z * sd, mean + z * sd
+
+
+# ---- one model, on these items -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcomes:
-    """Open outcomes of some models' [k] items: `count` [k, B''] of a kind, whose rates have `mean` and `square`
-    [k, D, abilities, B''], beside `right` [k] answers known to be right."""
+class _Outcomes:
+    """Open outcomes of a model's items: `count` [kinds] of a kind, whose rates have `mean` and `square`
+    [D, abilities, kinds], in addition to `right` answers known to be right."""
 
     count: IntArray
-    right: FloatArray
+    right: float
     mean: FloatArray
     square: FloatArray
 
 
-def _open_outcomes(counts: Counts, states: States, label_error: float) -> Outcomes:
+def _open_outcomes(counts: Counts, states: ModelStates, label_error: float) -> _Outcomes:
     """The answers without a label; where labels can be wrong, those with one are open too, by what the label says."""
-    rows = states.models
-    labels, positives = counts.own_labels[rows], counts.own_positives[rows]
-    unlabelled = counts.n[rows] - labels
+    labels, yes = counts.own_labels[states.model], counts.own_yes[states.model]
+    unlabelled = counts.n[states.model] - labels
     if not label_error:
-        return Outcomes(unlabelled, positives.sum(axis=1), states.mean, states.square)
-    yes = counts.own_yes[rows]
-    count = np.concatenate([unlabelled, yes, labels - yes], axis=1)
-    by_label = [right_given_label(states.mean, label, label_error) for label in (True, False)]
+        right = float(counts.own_positives[states.model].sum())
+        return _Outcomes(unlabelled, right, states.mean, states.square)
+    by_label = [_right_given_label(states.mean, label, label_error) for label in (True, False)]
     mean = np.concatenate([states.mean, *by_label], axis=-1)
     square = np.concatenate([states.square, *(mean**2 for mean in by_label)], axis=-1)
-    return Outcomes(count, np.zeros(len(rows)), mean, square)
+    return _Outcomes(np.concatenate([unlabelled, yes, labels - yes]), 0.0, mean, square)
 
 
-def right_given_label(rate: FloatArray, label: bool, label_error: float) -> FloatArray:
+def _right_given_label(rate: FloatArray, label: bool, label_error: float) -> FloatArray:
     """The chance that an answer of this rate is right where a label that is wrong with chance `label_error` says so."""
     yes, no = (1 - label_error, label_error) if label else (label_error, 1 - label_error)
     return np.asarray(rate * yes / (rate * yes + (1 - rate) * no))
 
 
-def _by_ability(states: States) -> FloatArray:
-    """[k, D, abilities]"""
-    return np.asarray(states.chance.sum(axis=2))
+def _set_here(states: ModelStates, outcomes: _Outcomes, level: float) -> tuple[int, int]:
+    """First and last count of right answers among the open ones. The shortest set leaves a long tail out, so it does
+    not suit a maker to whom judges may be kind."""
+    kinds = np.flatnonzero(outcomes.count)
+    count = outcomes.count[kinds]
+    weight = states.by_ability.ravel()
+    moments = [moment[..., kinds].reshape(len(weight), -1) for moment in (outcomes.mean, outcomes.square)]
+    order = np.argsort(moments[0] @ count, kind="stable")
+    in_part = np.zeros((PARTS, len(weight)))
+    in_part[_part(weight[order]), order] = weight[order]
+    chance = in_part.sum(axis=1)
+    size = np.maximum(chance, 1e-300)
+    first, second = ((in_part @ moment).T / size for moment in moments)
+    alpha, beta = _beta(np.where(size > 1e-200, first, 0.5), second)
+    terms = [
+        distributions.beta_binomial_pmf(np.full(PARTS, trials), *shapes)
+        for trials, *shapes in zip(count, alpha, beta, strict=True)
+    ]
+    law = (chance[:, None] * distributions.sum_pmf(terms, int(count.sum()))).sum(axis=0)
+    make_set = distributions.shortest_set if states.has_known_maker else distributions.long_tailed_set
+    return make_set(law / law.sum(), level)
 
 
-def _rates_in_parts(states: States, open_ones: Outcomes) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """`PARTS` parts of the states by rising score: their chances [PARTS, k], and the alpha and beta [PARTS, k, B''] of
-    the open outcomes' rates."""
-    models, _, _, width = open_ones.mean.shape
-    expected = (open_ones.mean @ open_ones.count[:, None, :, None]).reshape(models, -1)
-    weight, order = _by_ability(states).reshape(models, -1), np.argsort(expected, axis=1, kind="stable")
-    part = np.empty_like(order)
-    np.put_along_axis(part, order, _part(np.take_along_axis(weight, order, axis=1)), axis=1)
-    chance = _sums(part, weight, PARTS)
-    first, second = (np.zeros((models, PARTS, width)) for _ in range(2))
-    for b in range(width):
-        for sums, moment in ((first, open_ones.mean), (second, open_ones.square)):
-            sums[..., b] = _sums(part, weight * moment[..., b].reshape(models, -1), PARTS)
-    size = np.maximum(chance, 1e-300)[..., None]
-    alpha, beta = _beta(np.where(size > 1e-200, first / size, 0.5), second / size)
-    return chance.T, alpha.swapaxes(0, 1), beta.swapaxes(0, 1)
+def _part(chance: FloatArray) -> IntArray:
+    """[N] the part of each entry of `chance`, whose parts have the same chance."""
+    reached = np.cumsum(chance)
+    return np.asarray(np.minimum((reached / reached[-1] * PARTS).astype(np.int64), PARTS - 1))
 
 
 def _beta(mean: FloatArray, square: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Alpha and beta of the Beta distributions with these moments."""
     mean = np.clip(mean, 1e-9, 1 - 1e-9)
     size = np.maximum(mean * (1 - mean) / np.maximum(square - mean**2, 1e-15) - 1, 1e-3)
     return mean * size, (1 - mean) * size
 
 
-def _set_here(states: States, open_ones: Outcomes, level: float) -> tuple[IntArray, IntArray]:
-    """First and last count, [k] each, of right answers among the open ones. The shortest set leaves a long tail out, so
-    it does not suit a maker to whom judges may be kind."""
-    count, (chance, alpha, beta) = open_ones.count, _rates_in_parts(states, open_ones)
-    terms = [
-        distributions.beta_binomial_pmf(count[:, b], alpha[..., b], beta[..., b])
-        for b in np.flatnonzero(count.any(axis=0))
-    ]
-    laws = distributions.sum_pmf(terms, int(count.sum(axis=1).max(initial=0)))
-    pmf = (chance[..., None] * laws).sum(axis=0)
-    make_set = distributions.shortest_set if states.has_known_maker else distributions.long_tailed_set
-    return make_set(pmf / pmf.sum(axis=1, keepdims=True), level)
+# ---- one model, on new items ---------------------------------------------------------------------------------------
 
 
-def _new_items(fit: Fit, states: States, level: float) -> FloatArray:
-    """[3, k]: score and ends. Given a state the shares of the votes are Dirichlet: the votes at hand and as many as
-    `VOTE_SIZE` that are as the model's ability and kindness have it. The ends are those of a mixture of Beta
-    distributions, one for each part of the states: judges who may be kind to a maker leave one long tail."""
-    rows = states.models
-    n, zeros = fit.counts.n[rows].astype(np.float64), fit.counts.known_zeros[rows]
-    judged = n.sum(axis=1)
-    seats = fit.seat_shares(rows)
+def _new_items(fit: Fit, states: ModelStates) -> tuple[float, FloatArray]:
+    """The score, and the chance, alpha and beta [3, PARTS] of a mixture of Beta distributions, one for each part of the
+    states: judges who may be kind to a maker leave one long tail.
+
+    Given a state the shares of the votes are Dirichlet: the votes at hand and as many as `VOTE_SIZE` that are as the
+    model's ability and kindness have it.
+    """
+    n, zeros = fit.counts.n[states.model].astype(np.float64), int(fit.counts.known_zeros[states.model])
+    judged, seats = float(n.sum()), VOTE_SIZE * fit.seat_shares[states.model]
     right, spread = _right_on_new(n, seats, states), _spread_on_new(n, seats, states)
-    chance, first, second = _parts(states.chance, right, spread[:, :, None])
+    chance, first, second = _new_parts(states.chance, right, spread[:, None])
     size = judged + VOTE_SIZE
-    mean = ((size + 2 * HALF_ITEM) * (chance * first).sum(axis=1) - HALF_ITEM) / size
-    score = mean * judged / np.maximum(judged + zeros, 1)
+    mean = ((size + 2 * HALF_ITEM) * float((chance * first).sum()) - HALF_ITEM) / size
     answered, answered_square = _answered(judged, zeros)
-    first, second = first * answered[:, None], second * answered_square[:, None]
+    first, second = first * answered, second * answered_square
     inside = np.clip(first, 1e-6, 1 - 1e-6)
     variance = np.clip(second - first**2, 1e-12, inside * (1 - inside) * 0.999)
     count = inside * (1 - inside) / variance - 1
-    ends = ((1 - level) / 2, (1 + level) / 2)
-    return np.stack([score, *distributions.beta_mixture_quantiles(ends, chance, inside * count, (1 - inside) * count)])
+    return mean * judged / max(judged + zeros, 1), np.stack([chance, inside * count, (1 - inside) * count])
 
 
-def _parts(chance: FloatArray, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """[k, PARTS] each: chance, mean and mean square in parts of the states by rising mean, to a 500th."""
-    cell = (500 * mean).astype(np.int64)
-    by_cell = [_sums(cell, moment, 501) for moment in (chance, chance * mean, chance * (mean**2 + spread))]
+def _right_on_new(n: FloatArray, seats: FloatArray, states: ModelStates) -> FloatArray:
+    """[D, kindness, abilities] the expected share of right answers among new items that a jury judges, with half an
+    item that is right and half an item that is wrong."""
+    size = n.sum() + VOTE_SIZE + 2 * HALF_ITEM
+    at_hand = states.mean @ (n / size) + HALF_ITEM / size
+    return np.asarray(np.einsum("dlxb,dxb->dlx", states.mix, states.mean * (seats / size)) + at_hand[:, None])
+
+
+def _spread_on_new(n: FloatArray, seats: FloatArray, states: ModelStates) -> FloatArray:
+    """[D, abilities] the variance that is left where the state is known: of the votes' shares and of their rates."""
+    by_ability = np.maximum(states.by_ability, 1e-300)
+    mix = np.einsum("dlx,dlxb->dxb", states.chance, states.mix) / by_ability[..., None]
+    count = n + seats * mix
+    total = n.sum() + VOTE_SIZE + 2 * HALF_ITEM
+    mean = ((count * states.mean).sum(axis=-1) + HALF_ITEM) / total
+    unsure = np.maximum(states.square - states.mean**2, 0)
+    between = (count * (states.mean - mean[..., None]) ** 2).sum(axis=-1) + HALF_ITEM * (mean**2 + (1 - mean) ** 2)
+    return np.asarray((between + (count * (count + 1) * unsure).sum(axis=-1)) / (total * (total + 1)))
+
+
+def _new_parts(chance: FloatArray, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """[PARTS] each: chance, mean and mean square in parts of the states by rising mean, to a 500th."""
+    cell = (500 * mean).astype(np.int64).ravel()
+    moments = (chance, chance * mean, chance * (mean**2 + spread))
+    by_cell = [_sums(cell, moment, 501) for moment in moments]
     part = _part(by_cell[0])
     total, first, second = (_sums(part, moment, PARTS) for moment in by_cell)
     size = np.maximum(total, 1e-300)
     return total, np.where(total > 1e-200, first / size, 0.5), np.where(total > 1e-200, second / size, 0.3)
 
 
-def _part(chance: FloatArray) -> IntArray:
-    """[k, N] the part of each entry of `chance`, whose parts have the same chance."""
-    reached = np.cumsum(chance, axis=1)
-    return np.asarray(np.minimum((reached / reached[:, -1:] * PARTS).astype(np.int64), PARTS - 1))
-
-
 def _sums(place: IntArray, values: FloatArray, width: int) -> FloatArray:
-    """[k, width] sums of each model's `values` [k, ...] by `place`, of the same shape."""
-    models = len(place)
-    place = place.reshape(models, -1) + width * np.arange(models)[:, None]
-    return np.bincount(place.ravel(), values.ravel(), models * width).astype(np.float64).reshape(models, width)
+    """[width] sums of `values` by `place`."""
+    return np.bincount(place, values.ravel(), width).astype(np.float64)
 
 
-def _answered(judged: FloatArray, zeros: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and mean square of the share of items that the jury judges, [k] each: Beta(judged + 1/2, zeros), or 1."""
+def _answered(judged: float, zeros: int) -> tuple[float, float]:
+    """Mean and mean square of the share of items that the jury judges: Beta(judged + 1/2, zeros), or 1."""
     size = judged + HALF_ITEM + zeros
     mean = (judged + HALF_ITEM) / size
     return mean, mean * (judged + HALF_ITEM + 1) / (size + 1)
 
 
-def _right_on_new(n: FloatArray, seats: FloatArray, states: States) -> FloatArray:
-    """[k, D, kindness, abilities] the expected share of right answers among new items that a jury judges, with half an
-    item that is right and half an item that is wrong."""
-    size = (n.sum(axis=1) + VOTE_SIZE + 2 * HALF_ITEM)[:, None]
-    at_hand = states.mean @ (n / size)[:, None, :, None] + HALF_ITEM / size[..., None, None]
-    formula = states.mean * (VOTE_SIZE * seats / size)[:, None, None]
-    right: FloatArray = np.einsum("dlxb,kdxb->kdlx", states.mix, formula)
-    right += at_hand[:, :, None, :, 0]
-    return right
+# ---- joint draws ---------------------------------------------------------------------------------------------------
 
 
-def _spread_on_new(n: FloatArray, seats: FloatArray, states: States) -> FloatArray:
-    """[k, D, abilities] the variance that is left where the state is known: of the votes' shares and of their rates."""
-    by_ability = np.maximum(_by_ability(states), 1e-300)
-    mix = np.einsum("kdlx,dlxb->kdxb", states.chance, states.mix) / by_ability[..., None]
-    count = n[:, None, None] + VOTE_SIZE * seats[:, None, None] * mix
-    total = (n.sum(axis=1) + VOTE_SIZE + 2 * HALF_ITEM)[:, None, None]
-    mean = ((count * states.mean).sum(axis=-1) + HALF_ITEM) / total
-    unsure = np.maximum(states.square - states.mean**2, 0)
-    between = (count * (states.mean - mean[..., None]) ** 2).sum(axis=-1) + HALF_ITEM * (mean**2 + (1 - mean) ** 2)
-    return np.asarray((between + (count * (count + 1) * unsure).sum(axis=-1)) / (total * (total + 1)))
+class _RateDraws:
+    """Joint draws: points in turn, then the kindness to every maker, then every model's ability and rates.
+
+    `rates`, `mix` [T, K, B]: the rates of the models, and the share of every vote among the votes that it is compared
+    with, which the drawn ability and kindness lead one to expect.
+    """
+
+    def __init__(self, fit: Fit, draws: int, seed: int) -> None:
+        self._fit, self._seed = fit, seed
+        self._rng = np.random.default_rng(seed)
+        points, _, makers = fit.kindness.shape
+        self._point = np.arange(draws) * points // max(draws, 1)
+        reached = np.cumsum(fit.kindness, axis=1)
+        self._kind = (self._rng.random((draws, 1, makers)) > reached[self._point, :-1]).sum(axis=1)
+        self.rates, self.mix = np.empty((2, draws, *fit.counts.n.shape))
+
+    def add(self, states: ModelStates) -> None:
+        """Draw the abilities and rates of a model."""
+        point, kind = self._point, self._kind[:, self._fit.counts.maker[states.model]]
+        reached = np.cumsum(states.chance[point, kind], axis=1)
+        ability = (reached < reached[:, -1:] * self._rng.random((len(point), 1))).sum(axis=1)
+        alpha, beta = _drawn_beta(states.mean[point, ability], states.square[point, ability])
+        self.rates[:, states.model] = self._rng.beta(alpha, beta)
+        self.mix[:, states.model] = states.mix[point, kind, ability]
+
+    def on_these(self) -> FloatArray:
+        """[T, K] draws of the human-judged accuracy on exactly these items."""
+        rng, counts, error = np.random.default_rng([self._seed, 1]), self._fit.counts, self._fit.evidence.label_error
+        labels, positives = counts.own_labels, counts.own_yes
+        theta = np.zeros(self.rates.shape[:2])
+        kinds = [(counts.n - labels, self.rates)]
+        if error:
+            for count, label in ((positives, True), (labels - positives, False)):
+                kinds.append((count, _right_given_label(self.rates, label, error)))
+        else:
+            theta += positives.sum(axis=1)
+        for count, rates in kinds:
+            for b in np.flatnonzero(count.any(axis=0)):
+                at = np.flatnonzero(count[:, b])
+                theta[:, at] += rng.binomial(count[at, b], np.clip(rates[:, at, b], 0, 1))
+        return theta / counts.items
+
+    def on_new(self) -> FloatArray:
+        """[T, K] draws of the accuracy on new items of the same kind.
+
+        A model's score is the mean of its rates over the items, with weights Dirichlet(1, ..., 1) that all models share
+        (a paired comparison), and half an item that is right and half an item that is wrong of the model's own besides.
+        """
+        rng, counts = np.random.default_rng([self._seed, 2]), self._fit.counts
+        bins, items = _bin_table(counts)
+        draws, models, width = self.rates.shape
+        theta = np.empty((draws, models))
+        block = max(1, min(draws, _CELLS // max(1, items, models * width)))
+        masks = {b: mask.T.astype(np.float64) for b in range(-1, width) if (mask := bins == b).any()}
+        for at in range(0, draws, block):
+            rows = slice(at, min(at + block, draws))
+            weights = rng.standard_exponential((rows.stop - at, items))
+            right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
+            share = {b: weights @ mask for b, mask in masks.items()}
+            answered = sum(part for b, part in share.items() if b >= 0)
+            expected = self.mix[rows] * self._fit.seat_shares
+            total = right + _mean_rates(counts.n, expected, share, self.rates[rows]) * answered
+            theta[rows] = total / (sum(share.values()) + right + wrong)
+        return theta
+
+
+def _drawn_beta(mean: FloatArray, square: FloatArray) -> tuple[FloatArray, FloatArray]:
+    mean, square = np.clip(mean, 1e-9, 1 - 1e-9), np.clip(square, 1e-9, 1 - 1e-9)
+    size = np.maximum(mean * (1 - mean) / np.maximum(square - mean**2, 1e-12) - 1, 1e-2)
+    return mean * size, (1 - mean) * size
+
+
+def _mean_rates(n: IntArray, expected: FloatArray, share: Mapping[int, FloatArray], rates: FloatArray) -> FloatArray:
+    """Return [T, K] means of `rates` [T, K, B] over answers that a jury judged.
+
+    `share`: by bin the drawn weight of the items at hand, of which there are `n` [K, B]. They count as if `VOTE_SIZE`
+    more items had the votes `expected` [T, K, B].
+    """
+    judged = np.maximum(n.sum(axis=1), 1)
+    mass = np.maximum(sum(part for b, part in share.items() if b >= 0), 1e-300)
+    narrower = np.sqrt(judged / (judged + VOTE_SIZE))
+    means, total = (np.zeros(rates.shape[:2]) for _ in range(2))
+    for b in range(rates.shape[2]):
+        centre = (n[:, b] + VOTE_SIZE * expected[:, :, b]) / (judged + VOTE_SIZE)
+        part = np.maximum(centre + narrower * (share.get(b, 0.0) / mass - n[:, b] / judged), 0.0)
+        total += part
+        means += part * rates[:, :, b]
+    return means / np.maximum(total, 1e-300)
+
+
+def _bin_table(counts: Counts) -> tuple[IntArray, int]:
+    """[K, I] bin of every item, -1 known zero, -2 not asked; and the number of items."""
+    names, item = np.unique(counts.predictions.item, return_inverse=True)
+    table = np.full((counts.models, len(names)), -2)
+    table[counts.predictions.model, item] = counts.row_bin
+    return table, len(names)
 
 
 # ---- no longer than labels alone -----------------------------------------------------------------------------------
@@ -220,12 +341,12 @@ def _no_longer_than_labels_alone(
     labels, positives = counts.own_labels.sum(axis=1), counts.own_positives.sum(axis=1)
     usable = (labels > 0) & _whatever_the_vote(counts) & (fit.evidence.label_error == 0)
     alpha, beta = positives + PRIOR, labels - positives + PRIOR
-    unlabelled = counts.n.sum(axis=1) - labels
-    first, last = distributions.shortest_set(distributions.beta_binomial_pmf(unlabelled, alpha, beta), level)
-    items = counts.items
-    judged = np.maximum(counts.n.sum(axis=1, keepdims=True), 1)
-    moments = new_items_moments(judged, counts.known_zeros, alpha[:, None], beta[:, None])
-    alone = np.stack([first + positives, last + positives]) / items, np.stack(beta_ends(*moments, level))
+    items, judged = counts.items, counts.n.sum(axis=1)
+    laws = distributions.beta_binomial_pmf(judged - labels, alpha, beta)
+    sets = np.array([distributions.shortest_set(law, level) for law in laws]).reshape(-1, 2).T
+    rate, share = alpha / (alpha + beta), judged / items
+    square = rate * (alpha + 1) / (alpha + beta + 1) * share * (judged + 1) / (items + 1)
+    alone = (sets + positives) / items, np.stack(distributions.beta_interval(level, *_beta(share * rate, square)))
     return tuple(  # type: ignore[return-value]
         np.where(usable & (by_labels[1] - by_labels[0] < joint[1] - joint[0]), by_labels, joint)
         for by_labels, joint in zip(alone, ends, strict=True)
@@ -243,49 +364,3 @@ def _whatever_the_vote(counts: Counts) -> FloatArray:
     distance = np.where(counts.n > 0, (counts.own_labels - expected) ** 2 / spread, 0.0).sum(axis=1)
     freedom = np.maximum((counts.n > 0).sum(axis=1) - 1, 1)
     return np.asarray((special.chdtrc(freedom, distance) >= _BY_CHANCE) | (n == labels)[:, 0])
-
-
-def new_items_moments(
-    n: IntArray, known_zeros: IntArray, alpha: FloatArray, beta: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance, [K], of the accuracy on new items: the shares of the votes are Dirichlet, by the counts `n`
-    [K, B] and `known_zeros` [K], the rates Beta(`alpha`, `beta`) [K, B].
-
-    A known zero is a bin whose rate is 0. K rows need an item each.
-    """
-    items = n.sum(axis=1) + known_zeros
-    rate = alpha / (alpha + beta)
-    mean = (n * rate).sum(axis=1) / items
-    rate_variance = rate * (1 - rate) / (alpha + beta + 1)
-    between = (n * (rate - mean[:, None]) ** 2).sum(axis=1) + known_zeros * mean**2
-    within = (n * (n + 1) * rate_variance).sum(axis=1)
-    return mean, (between + within) / (items * (items + 1))
-
-
-def beta_ends(mean: FloatArray, variance: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Equal-tailed ends of the Beta distributions with these moments."""
-    size = mean * (1 - mean) / variance - 1
-    return distributions.beta_interval(level, mean * size, (1 - mean) * size)
-
-
-# ---- for plans and pages -------------------------------------------------------------------------------------------
-
-
-def collapsed(fit: Fit) -> tuple[FloatArray, FloatArray]:
-    """[K, B] alpha and beta of one Beta distribution a rate, with its mean and variance over all states: for plans."""
-    mean, square = (np.zeros(fit.counts.n.shape) for _ in range(2))
-    for states in fit.states():
-        weight = _by_ability(states)[..., None]
-        mean[states.models] = (weight * states.mean).sum(axis=(1, 2))
-        square[states.models] = (weight * states.square).sum(axis=(1, 2))
-    return _beta(mean, square)
-
-
-def slope_interval(fit: Fit, level: float = 0.95) -> tuple[float, float, float]:
-    """Mean and ends of the ability slope: log odds of a person's yes at one vote per log odds of accuracy.
-
-    The ends are by the normal approximation.
-    """
-    mean, sd = float(fit.points.slope.mean()), float(fit.points.slope.std())
-    z = two_sided_quantile(level)
-    return mean, mean - z * sd, mean + z * sd

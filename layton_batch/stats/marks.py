@@ -25,8 +25,7 @@ import numpy as np
 
 from layton_batch.stats.counts import FloatArray, IntArray
 from layton_batch.stats.distributions import beta_interval
-from layton_batch.stats.hierarchical_scores import HALF_ITEM
-from layton_batch.stats.rate_draws import DRAWS
+from layton_batch.stats.hierarchical_scores import DRAWS, HALF_ITEM
 
 _CELLS = 4_000_000
 

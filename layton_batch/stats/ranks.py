@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+import numpy.typing as npt
 
 from layton_batch.stats.counts import FloatArray, IntArray
 from layton_batch.stats.distributions import two_sided_quantile
@@ -107,6 +108,7 @@ def score_ranks(scores: Sequence[float | None] | FloatArray) -> IntArray:
 # ---- ranks that hold for all models at once ------------------------------------------------------------------------
 
 
+_Floats = npt.NDArray[np.float32]
 _SAME = 1e-7
 """Differences of scores up to this are rounding."""
 _CELLS_OF_A_REACH, _LEAST_DRAWS = 60_000_000, 400
@@ -140,7 +142,8 @@ def rank_ranges(draws: FloatArray, *, level: float = 0.95, rank: IntArray | None
     apart, between = np.abs(mean[first] - mean[second]), deviation[first, second]
     is_open, was_open = between > _SAME, 0
     step = min(math.ceil(len(centred) * len(first) / _CELLS_OF_A_REACH), len(centred) // _LEAST_DRAWS)
-    some_draws = centred[:: max(step, 1)]  # from all of them: draws that stand together are alike
+    # from all of them: draws that stand together are alike; half the digits do for a reach, and are twice as fast
+    some_draws = centred[:: max(step, 1)].astype(np.float32)
     while is_open.any() and is_open.sum() != was_open:
         was_open = is_open.sum()
         reach = _joint_reach(some_draws, first[is_open], second[is_open], between[is_open], level)
@@ -155,16 +158,16 @@ def rank_ranges(draws: FloatArray, *, level: float = 0.95, rank: IntArray | None
     return RankSets(best, worst)
 
 
-def _joint_reach(centred: FloatArray, first: IntArray, second: IntArray, deviation: FloatArray, level: float) -> float:
+def _joint_reach(centred: _Floats, first: IntArray, second: IntArray, deviation: FloatArray, level: float) -> float:
     """Return how many standard deviations hold the differences of all these pairs at once in a share `level` of draws.
 
     It is the ceil((n + 1) level)-th smallest of the n draws' largest, so that a new draw is held with that chance.
     """
-    largest = np.zeros(len(centred))
+    largest = np.zeros(len(centred), dtype=np.float32)
     block = max(1, _CELLS // max(len(centred), 1))
     for at in range(0, len(first), block):
         some = slice(at, at + block)
-        differences = np.abs(centred[:, first[some]] - centred[:, second[some]]) / deviation[some]
+        differences = np.abs(centred[:, first[some]] - centred[:, second[some]]) / deviation[some].astype(np.float32)
         np.maximum(largest, differences.max(axis=1), out=largest)
     place = math.ceil((len(largest) + 1) * level - _SAME) - 1
     return float(np.sort(largest)[place]) if place < len(largest) else math.inf

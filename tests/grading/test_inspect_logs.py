@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -29,8 +31,8 @@ def _member(path: Path, name: str) -> bytes:
         return inspect_logs._member(path, archive, name)
 
 
-def _document(path: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads(path.read_bytes() if path.suffix == ".json" else _member(path, "header.json"))
+def _document(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_bytes() if path.suffix == ".json" else _member(path, "header.json"))
     return found
 
 
@@ -38,7 +40,6 @@ def _document(path: Path) -> dict[str, object]:
 def test_the_mean_of_the_marks_is_inspects_own_for_every_scorer(name: str) -> None:
     path = GOLDEN / name
     one, results = _one(path), _document(path)["results"]
-    assert isinstance(results, dict)
     own = {score["name"]: score["metrics"]["accuracy"]["value"] for score in results["scores"]}
     means = {}
     for metric, outcomes in one.metrics.items():
@@ -58,21 +59,22 @@ def test_a_log_without_summaries_is_read_from_its_samples(tmp_path: Path) -> Non
     assert _one(path).metrics == _one(source).metrics
 
 
+def _changed(path: Path, change: Callable[[dict[str, Any]], object]) -> ScoreFile:
+    """Read a log with its document changed."""
+    log = _document(GOLDEN / "wren.json")
+    change(log)
+    path.write_text(json.dumps(log))
+    return _one(path)
+
+
 def test_a_log_that_was_cut_short_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "wren.json"
-    path.write_text(json.dumps({**_document(GOLDEN / "wren.json"), "status": "cancelled"}))
-    (note,) = _one(path).notes
+    (note,) = _changed(tmp_path / "wren.json", lambda log: log.update(status="cancelled")).notes
     assert "cancelled" in note
 
 
 def test_a_sample_without_a_score_is_outside_the_score(tmp_path: Path) -> None:
-    log = _document(GOLDEN / "wren.json")
-    samples = log["samples"]
-    assert isinstance(samples, list)
-    del samples[0]["scores"]
-    path = tmp_path / "wren.json"
-    path.write_text(json.dumps(log))
-    outcome = _one(path).metrics["match"][samples[0]["id"]]
+    first = _document(GOLDEN / "wren.json")["samples"][0]["id"]
+    outcome = _changed(tmp_path / "wren.json", lambda log: log["samples"][0].pop("scores")).metrics["match"][first]
     assert (outcome.mark, outcome.kind) == (None, "missing")
 
 
@@ -80,22 +82,9 @@ def test_a_sample_without_a_score_is_outside_the_score(tmp_path: Path) -> None:
     ("value", "mark"), [("C", 1), ("P", 0.5), ("N", 0), ("YES", 1), ("0.25", 0.25), (True, 1), (0.75, 0.75)]
 )
 def test_words_and_numbers_are_marks(tmp_path: Path, value: object, mark: float) -> None:
-    log = _document(GOLDEN / "wren.json")
-    samples = log["samples"]
-    assert isinstance(samples, list)
-    samples[0]["scores"]["match"]["value"] = value
-    path = tmp_path / "wren.json"
-    path.write_text(json.dumps(log))
-    assert _one(path).metrics["match"][samples[0]["id"]].mark == mark
-
-
-def _cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-200])
-
-
-def _without_header(path: Path) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("summaries.json", "[]")
+    first = _document(GOLDEN / "wren.json")["samples"][0]["id"]
+    changed = _changed(tmp_path / "wren.json", lambda log: log["samples"][0]["scores"]["match"].update(value=value))
+    assert changed.metrics["match"][first].mark == mark
 
 
 def _damaged(path: Path) -> None:
@@ -106,39 +95,32 @@ def _damaged(path: Path) -> None:
     path.write_bytes(bytes(content))
 
 
-def _no_samples(path: Path) -> None:
-    header = _member(path, "header.json")
+def _archive(path: Path, **members: object) -> None:
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.json", header)
-        archive.writestr("summaries.json", "[]")
+        for name, value in members.items():
+            archive.writestr(f"{name}.json", json.dumps(value))
 
 
-def _no_objects(path: Path) -> None:
-    header = _member(path, "header.json")
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.json", header)
-        archive.writestr("summaries.json", "[7]")
-
-
-def _twice(path: Path) -> None:
-    header, samples = _member(path, "header.json"), json.loads(_member(path, "summaries.json"))
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.json", header)
-        archive.writestr("summaries.json", json.dumps([*samples, samples[0]]))
+HEADER, SUMMARIES = (json.loads(_member(GOLDEN / "finch.eval", f"{name}.json")) for name in ("header", "summaries"))
 
 
 @pytest.mark.parametrize(
     ("break_it", "reason"),
     [
-        (_cut, "not a readable inspect log"),
-        (_without_header, "no _journal/start.json in it"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-200]), "not a readable inspect log"),
+        (lambda path: _archive(path, summaries=[]), "no _journal/start.json in it"),
         (_damaged, "summaries.json"),
-        (_no_samples, "there are no samples"),
-        (_no_objects, "sample 1: an object is expected"),
-        (_twice, "sample 7: sample 'q/5' (epoch 1) is there twice"),
+        (lambda path: _archive(path, header=HEADER, summaries=[]), "there are no samples"),
+        (lambda path: _archive(path, header=HEADER, summaries=[7]), "sample 1: an object is expected"),
+        (
+            lambda path: _archive(path, header=HEADER, summaries=[*SUMMARIES, SUMMARIES[0]]),
+            "sample 7: sample 'q/5' (epoch 1) is there twice",
+        ),
     ],
 )
-def test_a_broken_log_is_an_error_that_names_the_file_and_the_reason(tmp_path: Path, break_it, reason: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_broken_log_is_an_error_that_names_the_file_and_the_reason(
+    tmp_path: Path, break_it: Callable[[Path], object], reason: str
+) -> None:
     path = Path(shutil.copy(GOLDEN / "finch.eval", tmp_path))
     break_it(path)
     with pytest.raises(DataError) as error:

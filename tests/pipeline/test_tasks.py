@@ -19,7 +19,7 @@ from layton_batch.manifest.asked import load_items as task_items
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.records import Response
 from layton_batch.sandbox import Fault
-from layton_batch.stages.rank import item_scores
+from layton_batch.stages.rank import marks as marks_of
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.rome.task import RomeTask
@@ -118,9 +118,8 @@ def test_a_run_grades_every_reply_ranks_the_models_and_accounts_for_the_sandboxs
         assert case.marks is None or set(marks["mark"]) <= set(case.marks)
         with bench.open(text) as run:
             kinds = {item.id: item.category for item in run.items}
-            sheets = item_scores(run, case.metric)
-        stratified = [[kinds[item] for item in sheet.item_ids] if name == "zebralogic" else [] for sheet in sheets]
-        assert [list(sheet.strata) for sheet in sheets] == stratified
+            strata = dict(marks_of(run, case.metric).select("item_id", "stratum").iter_rows())
+        assert strata == (kinds if name == "zebralogic" else dict.fromkeys(kinds, ""))
         grades = bench.table(text, "grades").filter(metric=case.full)
         passes = grades["grade"] == 1
         assert grades.filter(passes)["tag"].null_count() == passes.sum() > 0

@@ -102,3 +102,4 @@ def test_rich_markup_and_control_characters_are_only_text(capsys: pytest.Capture
 def test_a_sentence_breaks_at_a_blank_and_a_name_after_a_hyphen() -> None:
     assert folded("gpt-5.1 is not known here", 12).split("\n") == ["gpt-5.1 is ", "not known ", "here"]
     assert folded("claude-opus-thinking", 14).split("\n") == ["claude-opus-", "thinking"]
+    assert folded("x" * 50, 20).split("\n") == ["x" * 20, "x" * 20, "x" * 10]

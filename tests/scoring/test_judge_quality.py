@@ -1,22 +1,27 @@
-"""Diagnostics of judges and juries equal the recorded ones; what the data cannot show is said, not estimated."""
+"""Diagnostics of judges and juries equal the recorded ones; what the data cannot show is not estimated."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
+from layton_batch.columns import Table
+from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.gold import judged_of
 from layton_batch.scoring.gold_file import read_gold
-from layton_batch.scoring.judge_quality import Diagnosis, diagnose
+from layton_batch.scoring.judge_quality import Diagnosis, JudgeDrift, diagnose, is_drift
+from layton_batch.scoring.judges_told import JudgeNote, Section, diagnosis_told, mistakes_told
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.settings import Settings
-from layton_batch.stats.distributions import jeffreys_interval
+from layton_batch.stats.distributions import exact_sign_test, jeffreys_interval
 from tests.stats.boards import LAYTON, read_json
-from tests.support.evidence import Judged, frames, judged_frame
+from tests.support.evidence import Ballot, Judged, Label, Rows, frames, judged_frame
 
 METRICS = {
     "both_correct": "both_correct",
@@ -24,6 +29,13 @@ METRICS = {
     "justification_correct": "is_justification_correct",
 }
 """The recorded diagnostics' name of each metric."""
+ACCURACY = {
+    "mistral-large-2512": (0.974, 0.995),
+    "claude-opus-4-5-20251101": (0.983, 0.998),
+    "gpt-5.1-2025-11-13": (0.973, 0.995),
+    "gemini-3-pro-preview": (0.976, 0.996),
+}
+"""Recorded ends of the accuracy's interval on `both_correct`."""
 
 
 @cache
@@ -34,13 +46,31 @@ def real(metric: str) -> tuple[Diagnosis, dict[str, Any]]:
     return diagnosis, read_json("diagnostics_llm.json")[f"llm/{METRICS[metric]}"]
 
 
-def made(*answers: tuple[str, dict[str, bool], bool | None]) -> Diagnosis:
-    """Of answers by (family, verdicts by judge, label)."""
-    rows = [
-        Judged(Entrant(f"{family}-1", family, 0), family, f"i{number}", verdicts, human)
-        for number, (family, verdicts, human) in enumerate(answers)
-    ]
+def examined(rows: list[Judged]) -> Diagnosis:
     return diagnose(judged_frame(rows), JuryBoard(*frames([]), ScoringRules()))
+
+
+def made(*answers: tuple[str, dict[str, bool], bool | None]) -> Diagnosis:
+    """The diagnosis of answers by (family, verdicts by judge, label)."""
+    return examined(
+        [
+            Judged(Entrant(f"{family}-1", family, 0), family, f"i{number}", verdicts, human)
+            for number, (family, verdicts, human) in enumerate(answers)
+        ]
+    )
+
+
+def favoured(*families: tuple[str, int, int]) -> Diagnosis:
+    """A jury of two that says yes to everything; of each (family, answers, wrong) people call so many wrong."""
+    both = {"owl": True, "hawk": True}
+    return made(*[(family, both, number >= wrong) for family, count, wrong in families for number in range(count)])
+
+
+def section(diagnosis: Diagnosis, key: str) -> Section:
+    return next(part for part in diagnosis_told(diagnosis) if part.key == key)
+
+
+# ---- as recorded ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.shared_data
@@ -49,33 +79,15 @@ def test_judges_against_people_as_recorded(metric: str) -> None:
     diagnosis, recorded = real(metric)
     for finding in diagnosis.judges:
         report, want = finding.report, recorded["judges"][finding.judge]
-        counts = (
-            report.labels,
-            report.true_positives,
-            report.true_negatives,
-            report.false_positives,
-            report.false_negatives,
-        )
-        assert counts == tuple(want[k] for k in ("n", "tp", "tn", "fp", "fn"))
+        names = ("labels", "true_positives", "true_negatives", "false_positives", "false_negatives")
+        assert [getattr(report, name) for name in names] == [want[name] for name in ("n", "tp", "tn", "fp", "fn")]
         ours = (report.accuracy, report.kappa, report.sensitivity, report.specificity)
         theirs = [want[name] for name in ("accuracy", "cohen_kappa", "sensitivity", "specificity")]
         assert ours == pytest.approx(theirs, abs=6e-5)
         assert report.leniency is not None
         assert 100 * report.leniency == pytest.approx(want["leniency_pts"], abs=0.0051)
-
-
-@pytest.mark.shared_data
-def test_accuracy_intervals_are_the_recorded_ones() -> None:
-    ends = {finding.judge: (finding.report.lower, finding.report.upper) for finding in real("both_correct")[0].judges}
-    recorded = {
-        "mistral-large-2512": (0.974, 0.995),
-        "claude-opus-4-5-20251101": (0.983, 0.998),
-        "gpt-5.1-2025-11-13": (0.973, 0.995),
-        "gemini-3-pro-preview": (0.976, 0.996),
-    }
-    assert ends.keys() == recorded.keys()
-    for judge, interval in recorded.items():
-        assert ends[judge] == pytest.approx(interval, abs=6e-4)
+        if metric == "both_correct":
+            assert (report.lower, report.upper) == pytest.approx(ACCURACY[finding.judge], abs=6e-4)
 
 
 @pytest.mark.shared_data
@@ -83,18 +95,16 @@ def test_accuracy_intervals_are_the_recorded_ones() -> None:
 def test_the_jury_as_recorded(metric: str) -> None:
     diagnosis, want = real(metric)
     jury, agree = diagnosis.jury, diagnosis.agreement
-    assert jury.labels == want["n_labels"]
-    ours = (jury.majority_accuracy, jury.majority_kappa)
-    assert ours == pytest.approx([want["jury"][name] for name in ("majority_accuracy", "majority_kappa")], abs=6e-5)
+    assert (jury.labels, agree.items) == (want["n_labels"], want["agreement"]["items"])
+    ours = (jury.majority_accuracy, jury.majority_kappa, agree.unanimous, agree.fleiss_kappa, agree.krippendorff_alpha)
+    theirs = [want["jury"][name] for name in ("majority_accuracy", "majority_kappa")]
+    theirs += [want["agreement"][name] for name in ("unanimous_rate", "fleiss_kappa", "krippendorff_alpha")]
+    assert ours == pytest.approx(theirs, abs=6e-5)
     assert jury.bias is not None
     assert 100 * jury.bias == pytest.approx(want["jury"]["bias_pts"], abs=0.0051)
     assert {f"{b.yes / b.total:.4f}".rstrip("0"): [b.positives, b.labels] for b in diagnosis.bins} == {
         f"{float(k):.4f}".rstrip("0"): v for k, v in want["calibration"].items()
     }
-    assert agree.items == want["agreement"]["items"]
-    ours = (agree.unanimous, agree.fleiss_kappa, agree.krippendorff_alpha)
-    names = ("unanimous_rate", "fleiss_kappa", "krippendorff_alpha")
-    assert ours == pytest.approx([want["agreement"][name] for name in names], abs=6e-5)
 
 
 @pytest.mark.shared_data
@@ -102,8 +112,13 @@ def test_what_the_jury_gets_wrong_is_listed_item_by_item() -> None:
     diagnosis, _ = real("answer_correct")
     mistakes = diagnosis.mistakes
     assert diagnosis.jury.majority_accuracy == pytest.approx(1 - len(mistakes) / diagnosis.jury.labels)
-    assert [one.contested for one in mistakes] == sorted(one.contested for one in mistakes)
-    assert [one.human for one in mistakes if not one.contested] == [False, False]  # two answers that all judges took
+    contested = [mistake.contested for mistake in mistakes]
+    assert contested == sorted(contested)
+    # two answers that all judges took
+    assert [mistake.human for mistake in mistakes if not mistake.contested] == [False, False]
+
+
+# ---- made up -------------------------------------------------------------------------------------------------------
 
 
 def test_leniency_by_family() -> None:
@@ -122,19 +137,17 @@ def test_leniency_by_family() -> None:
         ("owl", "a"): (2, 0.5), ("owl", "b"): (1, 0.0), ("hawk", "a"): (2, 0.0), ("hawk", "b"): (1, 0.0),
         ("jay", "a"): (1, -1.0),
     }  # fmt: skip
-
-
-def test_verdicts_that_never_err_leave_an_error_open() -> None:
-    (finding,) = made(*[("a", {"owl": True}, True)] * 50).judges
+    (finding,) = made(*[("a", {"owl": True}, True)] * 50).judges  # verdicts that never err leave an error open
     assert finding.by_family[0].standard_error == pytest.approx(0.02, abs=0.002)
 
 
 def test_what_is_undefined_is_none_and_never_nan() -> None:
-    (silent,) = made(("a", {"owl": True}, None)).judges
+    diagnosis = made(("a", {"owl": True}, None))
+    (silent,), nobody = diagnosis.judges, diagnosis.jury
     report = silent.report
     assert (report.labels, report.accuracy, report.lower, report.kappa, report.leniency) == (0, None, None, None, None)
-    nobody = made(("a", {"owl": True}, None)).jury
     assert (nobody.labels, nobody.majority_accuracy, nobody.bias) == (0, None, None)
+    assert len(section(diagnosis, "short").parts) == 1  # nobody can tell how often the jury is right
     flat = made(*[("a", {"owl": True}, True)] * 2).jury
     assert (flat.majority_accuracy, flat.majority_kappa, flat.bias) == (1.0, None, 0.0)
     assert [jeffreys_interval(0, 0), jeffreys_interval(5, 5)[1], jeffreys_interval(0, 5)[0]] == [(0.0, 1.0), 1.0, 0.0]
@@ -145,3 +158,122 @@ def test_three_of_three_and_two_of_two_are_two_votes() -> None:
     neither = dict.fromkeys(two, False)
     bins = made(("a", three, True), ("a", three, True), ("a", two, False), ("a", two, True), ("a", neither, False)).bins
     assert [(b.yes, b.total, b.positives, b.labels) for b in bins] == [(0, 2, 0, 1), (2, 2, 1, 2), (3, 3, 2, 2)]
+
+
+def test_an_error_for_a_maker_is_certain_open_or_of_too_few_labels() -> None:
+    diagnosis = favoured(("openai", 40, 20), ("gemini", 40, 1), ("acme", 4, 0))
+    said = [part.text for part in section(diagnosis, "short").parts if isinstance(part, JudgeNote)]
+    for sentence, parts in zip(
+        said[:5], [("75 %", "84"), ("25.0",), ("OpenAI", "50.0"), ("Google",), ("acme",)], strict=True
+    ):
+        assert all(part in sentence for part in parts)
+    half_widths = {family.family: family.half_width for family in diagnosis.jury_by_family}
+    assert half_widths["acme"] is None
+    assert 0 < (half_widths["openai"] or 0) < 0.5
+    assert (half_widths["gemini"] or 0) > 0.025
+    (table, _) = section(diagnosis, "families").parts
+    assert isinstance(table, Table)
+    assert [column.name for column in table.columns] == ["answers by", "labels", "the jury", "hawk", "owl"]
+    assert [row[:3] for row in table.rows[1:]] == [("Google", "40", "+2.5"), ("OpenAI", "40", "+50.0")]
+
+
+def test_a_jury_without_a_vote_agrees_with_nobody() -> None:
+    for verdicts, agrees in (({}, False), ({"owl": True}, True)):
+        (note,) = mistakes_told(made(*[("acme", verdicts, True)] * 9)).parts
+        assert isinstance(note, JudgeNote)
+        assert ("agrees" in note.text) is agrees
+
+
+def test_answers_to_one_item_count_as_one_piece_of_evidence() -> None:
+    def half_width(items: int) -> float:
+        rows = [
+            Judged(Entrant(f"m{number}", "acme", 0), "acme", f"i{number % items}", {"owl": True}, human=number % 5 > 0)
+            for number in range(100)
+        ]
+        (found,) = examined(rows).jury_by_family
+        assert (found.labels, found.leniency) == (100, pytest.approx(0.2))
+        assert found.half_width is not None
+        return found.half_width
+
+    assert half_width(5) > 3 * half_width(100)
+
+
+# ---- drift ---------------------------------------------------------------------------------------------------------
+
+WHO = Entrant("finch", "birds", 0)
+
+
+def judged_again(before: list[bool], now: list[bool]) -> Diagnosis:
+    return examined(
+        [
+            Judged(WHO, "birds", f"i{number}", {"owl": later}, human=None, recorded={"owl": first})
+            for number, (first, later) in enumerate(zip(before, now, strict=True))
+        ]
+    )
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (0, 2), (1, 0), (3, 8), (9, 8)])
+def test_the_p_value_is_that_of_the_exact_test(first: int, second: int) -> None:
+    expected = stats.binomtest(first, first + second).pvalue if first + second else 1.0
+    assert exact_sign_test(first, second) == pytest.approx(expected)
+
+
+def test_a_judge_that_became_stricter_is_named_with_its_counts() -> None:
+    diagnosis = judged_again([True] * 80, [number >= 12 for number in range(80)])
+    (found,) = diagnosis.drift
+    assert (found.judge, found.answers, found.more_yes, found.fewer_yes) == ("owl", 80, 0, 12)
+    assert found.p_value < 0.001
+    (note,) = section(diagnosis, "drift").parts
+    assert isinstance(note, JudgeNote)
+    assert "0 more and 12 fewer (p 0.000)" in note.text
+
+
+def test_where_nothing_is_seen_it_is_told_what_would_have_been() -> None:
+    (few,), (many,) = (judged_again([True, False] * pairs, [True, False] * pairs).drift for pairs in (10, 200))
+    assert (few.p_value, many.p_value) == (1.0, 1.0)
+    assert few.detectable > 3 * many.detectable > 0
+    diagnosis = examined([Judged(WHO, "birds", "i1", {"owl": True}, human=None, recorded={"hawk": True})])
+    assert diagnosis.drift == ()  # no answer was judged twice by one judge
+    assert "drift" not in {part.key for part in diagnosis_told(diagnosis)}
+
+
+def test_the_detectable_shift_is_found_about_as_often_as_is_told() -> None:
+    rng, answers, share = np.random.default_rng(7), 400, 0.08
+    (drift,) = judged_again([True] * answers, [number >= share * answers for number in range(answers)]).drift
+    up, down = (share - drift.detectable) / 2, (share + drift.detectable) / 2
+    found = 0
+    for _ in range(400):
+        moved = rng.random(answers)
+        found += exact_sign_test(int((moved < up).sum()), int((moved > 1 - down).sum())) <= 0.05
+    assert 0.68 < found / 400 < 0.88  # the exact test is cautious, the shift is by the normal approximation
+
+
+def changes(more: int, fewer: int, more_right: int, fewer_right: int) -> JudgeDrift:
+    return JudgeDrift("owl", 60, more, fewer, more_right, fewer_right, 1.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("drift", "expected"),
+    [
+        ([], False),
+        ([changes(0, 0, 0, 0)], False),
+        ([changes(3, 3, 3, 3)], False),
+        ([changes(0, 12, 6, 6)], True),  # stricter
+        ([changes(6, 6, 0, 12)], True),  # worse on right and on wrong answers alike
+        ([changes(0, 3, 0, 3)], False),
+        ([changes(0, 3, 0, 3)] * 3, True),  # all judges together
+    ],
+)
+def test_judges_drifted_where_all_together_changed_one_way(drift: list[JudgeDrift], expected: bool) -> None:
+    assert is_drift(drift) is expected
+
+
+def test_a_board_of_judges_who_drifted_says_so_in_each_row_and_promises_less() -> None:
+    ballots = [Ballot(WHO, f"i{number}", 3 * (number % 3 > 0), 3) for number in range(60)]
+    labels = [Label(WHO, ballot.item_id, ballot.yes, ballot.total, ballot.yes == 3) for ballot in ballots[:20]]
+    plain, drifted = (
+        Rows(rank_board(JuryBoard(*frames(ballots, labels), ScoringRules(drifted=drifted))))[0]
+        for drifted in (False, True)
+    )
+    assert [row.flags.count("judges_drifted") for row in (plain, drifted)] == [0, 1]
+    assert drifted.this_set.half_width > plain.this_set.half_width

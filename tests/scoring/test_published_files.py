@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +9,6 @@ import polars as pl
 import pytest
 
 from layton_batch.files.sources import read_rows
-from layton_batch.scoring.gold_file import read_gold
 from layton_batch.settings import Settings
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import TaskOptions
@@ -30,14 +28,6 @@ class Graded(NamedTuple):
     rows: int
 
 
-class Board(NamedTuple):
-    """A gold set that ``leaderboard`` takes, less a column that not every published one has."""
-
-    source: str
-    without: str | None
-    models: int
-
-
 GRADED = (
     Graded("mcq_idk", "idk/samples/gpqa__gemini-2.5-pro__2025-09-26.parquet", None, 198),
     Graded("mcq_idk", "idk/samples/gpqa__gpt-4.1-mini__2025-09-26.parquet", None, 198),
@@ -50,11 +40,7 @@ GRADED = (
     Graded("zebralogic", "zebra/outputs__gpt-4o-2024-05-13__june2024.parquet", "zebra/puzzles.parquet", 512),
     Graded("zebralogic", "zebra/outputs__o1-mini-2024-09-12__final.parquet", "zebra/puzzles.parquet", 463),
 )
-BOARDS = (
-    Board("layton/ppi_llm.jsonl", None, 9),
-    Board("layton/ppi_llm.jsonl", "n_hints", 9),  # as the visual set is published
-    Board("layton/ppi_llm.jsonl", "human_both_correct", 9),
-)
+GOLD = "layton/ppi_llm.jsonl"
 ITEMS = {"layton/riddles_llm.jsonl": 186, "layton/riddles_vlm.jsonl": 317}
 NOT_OF_THE_AUTHORS = (
     "cases.jsonl", "matching.jsonl", "parsing.jsonl", "README.md", "eee/", "wire/", "diagnostics_llm.json",
@@ -72,7 +58,7 @@ EXPECTED = (
 def test_no_published_file_is_left_out() -> None:
     found = {str(path.relative_to(DATA)) for path in DATA.rglob("*") if path.is_file()}
     read = {one.predictions for one in GRADED} | {one.items for one in GRADED if one.items}
-    read |= {one.source for one in BOARDS} | set(ITEMS) | set(EXPECTED)
+    read |= {GOLD, *ITEMS, *EXPECTED}
     assert read <= found
     assert [name for name in sorted(found - read) if not any(part in name for part in NOT_OF_THE_AUTHORS)] == []
 
@@ -92,32 +78,23 @@ def _count(report: object) -> object:
     return report.get("n_cases", report.get("n"))
 
 
-@pytest.mark.parametrize("one", BOARDS, ids=lambda one: f"{one.source} without {one.without}")
-def test_a_gold_set_gives_the_same_board_without_a_column_that_has_a_default(one: Board, tmp_path: Path) -> None:
-    there = tmp_path / "gold.jsonl"
-    rows = [json.loads(line) for line in (DATA / one.source).read_text(encoding="utf-8").splitlines()]
-    kept = [{name: value for name, value in row.items() if name != one.without} for row in rows]
-    there.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+@pytest.mark.parametrize(
+    ("without", "form"), [("n_hints", "jsonl"), ("human_both_correct", "jsonl"), ("n_hints", "parquet")]
+)
+def test_a_gold_set_gives_the_same_board_in_each_form_and_without_a_column_that_has_a_default(
+    without: str, form: str, tmp_path: Path
+) -> None:
+    """The visual set is published without hints, and data sets are published as Parquet."""
+    frame = pl.read_ndjson(DATA / GOLD, infer_schema_length=None).drop(without)
+    path = tmp_path / f"gold.{form}"
+    (frame.write_ndjson if form == "jsonl" else frame.write_parquet)(path)
     command = ("--method", "paper", "--format", "json")
-    end = call("leaderboard", there, *command)
+    end = call("leaderboard", path, *command)
     assert end.code == 0, end.err
-    found = end.json
-    assert isinstance(found, list)
-    assert len(found) == one.models
-    assert found == call("leaderboard", DATA / one.source, *command).json
-
-
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_a_gold_set_is_read_in_both_forms_of_file(form: str, tmp_path: Path) -> None:
-    """Data sets are published as Parquet; the copy here is JSON lines."""
-    frame = pl.read_ndjson(DATA / "layton/ppi_llm.jsonl", infer_schema_length=None).drop("n_hints")
-    there = tmp_path / f"gold.{form}"
-    if form == "jsonl":
-        frame.write_ndjson(there)
-    else:
-        frame.write_parquet(there)
-    found = read_gold(str(there), tmp_path, Settings(tmp_path))
-    assert (len(found.rows), set(found.rows["n_hints"])) == (1674, {0})
+    rows = end.json
+    assert isinstance(rows, list)
+    assert len(rows) == 9
+    assert rows == call("leaderboard", DATA / GOLD, *command).json
 
 
 @pytest.mark.parametrize("source", ITEMS)

@@ -2,88 +2,82 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import fmean, stdev
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 
-from layton_batch.grading.ranking import of_sheet, ranked
+from layton_batch.grading.graded_models import GradedModel
+from layton_batch.grading.ranking import ranked
 from layton_batch.scoring import samples
 from layton_batch.scoring.board import rank_board, rank_marks
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.jury_board import JuryBoard
-from layton_batch.scoring.rule_board import ItemScores, RuleBoard
+from layton_batch.scoring.rule_board import RuleBoard
 from layton_batch.scoring.rules import ScoringRules
-from tests.support.evidence import Ballot, Label, Rows, changed, frames
+from tests.support.evidence import Ballot, Label, Rows, changed, frames, marks_frame
 
 RULES = ScoringRules(metric="accuracy")
 
 
-def sheet(model: str, marks: Sequence[float]) -> ItemScores:
-    items = [f"q{number}" for number in range(len(marks))]
-    failures = [None if mark == 1 else "wrong_answer" for mark in marks]
-    return ItemScores(Entrant(model, "openai", 0), items, marks, ["answered"] * len(marks), failures)
-
-
-def rounds_of(model: str, share: float, seed: int, samples: int = 4, items: int = 60) -> list[ItemScores]:
+def rounds_of(model: str, share: float, seed: int, samples: int = 4) -> list[list[float]]:
     rng = np.random.default_rng(seed)
-    return [sheet(model, (rng.random(items) < share).astype(float).tolist()) for _ in range(samples)]
+    return [(rng.random(60) < share).astype(float).tolist() for _ in range(samples)]
 
 
-def rank_sampled(sheets: Sequence[ItemScores], rules: ScoringRules) -> Rows:
-    """Rank sheets, of which a model's second is its second sample."""
-    seen = Counter[Entrant]()
-    sampled = []
-    for one in sheets:
-        seen[one.entrant] += 1
-        sampled.append(replace(one, sample=seen[one.entrant]))
-    return Rows(rank_marks(RuleBoard(sampled, rules)))
+def frame_of(model: str, rounds: Sequence[Sequence[float]], strata: Sequence[str] = ()) -> pl.DataFrame:
+    """The marks of a model's samples."""
+    return pl.concat(
+        marks_frame(model, marks, failures=["" if mark == 1 else "wrong_answer" for mark in marks], strata=strata,
+                    sample=sample)
+        for sample, marks in enumerate(rounds, 1)
+    )  # fmt: skip
+
+
+def ranked_rounds(rounds: Sequence[Sequence[float]], strata: Sequence[str] = ()) -> SimpleNamespace:
+    """The row of one model that was asked several times."""
+    (row,) = Rows(rank_marks(RuleBoard(frame_of("larch", rounds, strata), RULES)))
+    return row
 
 
 def half_width(row: SimpleNamespace) -> float:
-    assert row.lower is not None
-    assert row.upper is not None
     return float(row.upper - row.lower)
 
 
 def test_four_samples_have_the_mean_and_the_deviation_of_romes_four_rounds() -> None:
     found = rounds_of("larch", 0.6, 3)
-    (row,) = rank_sampled(found, RULES)
-    published = [round(sum(one.marks) / len(one.marks) * 100, 3) for one in found]
+    row = ranked_rounds(found)
+    published = [round(fmean(one) * 100, 3) for one in found]
     assert row.rounds == 4
     assert row.score == pytest.approx(fmean(published), abs=0.051)
     assert row.round_sd == pytest.approx(stdev(published), abs=0.002)
 
 
-def test_samples_that_say_the_same_make_no_interval_narrower() -> None:
-    one = sheet("larch", [1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
-    (alone,), (thrice,) = rank_sampled([one], RULES), rank_sampled([one] * 3, RULES)
+def test_samples_that_say_the_same_make_no_interval_narrower_and_samples_that_differ_do() -> None:
+    one = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]
+    alone, thrice = ranked_rounds([one]), ranked_rounds([one] * 3)
     assert changed(thrice, rounds=None, round_sd=None, failures=alone.failures) == alone
     assert (thrice.rounds, thrice.round_sd, thrice.failures) == (3, 0.0, {"wrong_answer": 6})
-
-
-def test_samples_that_differ_narrow_the_interval() -> None:
     found = rounds_of("larch", 0.6, 5)
-    assert half_width(rank_sampled(found, RULES)[0]) < half_width(rank_sampled(found[:1], RULES)[0])
+    assert half_width(ranked_rounds(found)) < half_width(ranked_rounds(found[:1]))
 
 
 def test_strata_of_items_reach_the_board_through_samples_and_through_files_of_predictions() -> None:
     """Every item of the easy kind is right and none of the other: on new items of both kinds, half are."""
-    found = [replace(one, strata=["easy", "hard"] * 20) for one in [sheet("larch", [1.0, 0.0] * 20)] * 2]
-    (row,), (plain,) = rank_sampled(found, RULES), rank_sampled([sheet("larch", [1.0, 0.0] * 20)], RULES)
-    assert half_width(row) < 0.4 * half_width(plain)
-    graded = of_sheet(found[0])
+    marks, strata = [1.0, 0.0] * 20, ["easy", "hard"] * 20
+    row = ranked_rounds([marks] * 2, strata)
+    assert half_width(row) < 0.4 * half_width(ranked_rounds([marks]))
+    graded = GradedModel("larch", "a file", "p", marks=frame_of("larch", [marks], strata))
     (again,) = Rows(ranked([graded], "accuracy").board)
     assert (again.lower, again.upper) == (row.lower, row.upper)
 
 
 def test_models_with_one_sample_stand_beside_models_with_several_as_they_were() -> None:
-    alone = sheet("wagtail", [1.0, 0.0] * 30)
-    rows = rank_sampled([*rounds_of("larch", 0.9, 7), alone], RULES)
+    marks = [frame_of("larch", rounds_of("larch", 0.9, 7)), frame_of("wagtail", [[1.0, 0.0] * 30])]
+    rows = Rows(rank_marks(RuleBoard(pl.concat(marks), RULES)))
     assert [(row.model, row.rounds) for row in rows] == [("larch", 4), ("wagtail", None)]
     assert rows[1].score == 50.0
 

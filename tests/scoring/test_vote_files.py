@@ -14,10 +14,10 @@ from layton_batch.errors import DataError
 from layton_batch.grading.board_sources import BoardOptions, read_sources
 from layton_batch.grading.board_sources import board_of as board_of_sources
 from layton_batch.scoring.board import rank_board
-from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.evidence import Entrant, rounds
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.rules import ScoringRules
-from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, rounds
+from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, votes_of
 from layton_batch.settings import Settings
 from tests.support.evidence import Ballot, Label, frames, labels_frame, votes_frame
 
@@ -58,20 +58,18 @@ def write_votes(path: Path, ballots: Sequence[Ballot], sample: int = 1) -> Path:
 
 
 def in_files(folder: Path, ballots: Sequence[Ballot]) -> Path:
-    """Two models a file, the last file in no order."""
+    """Two models a file, in no order."""
     folder.mkdir()
-    names = sorted({one.entrant for one in ballots})
+    names = sorted({ballot.entrant for ballot in ballots})
     for number in range(0, len(names), 2):
-        mine = [one for one in ballots if one.entrant in names[number : number + 2]]
-        if number + 2 >= len(names):
-            random.Random(1).shuffle(mine)
-        write_votes(folder / f"{number}.parquet", mine)
+        mine = [ballot for ballot in ballots if ballot.entrant in names[number : number + 2]]
+        write_votes(folder / f"{number}.parquet", random.Random(1).sample(mine, len(mine)))
     return folder
 
 
 def board_of(folder: Path, labels: Sequence[Label]) -> pl.DataFrame:
     (votes,), _ = rounds(read_votes(str(folder), METRIC))
-    return rank_board(JuryBoard(votes, labels_frame(labels), ScoringRules()))
+    return rank_board(JuryBoard(votes_of(votes), labels_frame(labels), ScoringRules()))
 
 
 @pytest.mark.parametrize("labelled", [True, False], ids=["labels", "none"])
@@ -87,7 +85,7 @@ def test_columns_that_are_left_out_have_their_usual_values(tmp_path: Path) -> No
     path = write_votes(tmp_path / "votes.parquet", ballots)
     pl.read_parquet(path).drop("n_hints", "sample", "content", "flag").write_parquet(path)
     (found,), samples = rounds(read_votes(str(path), METRIC))
-    assert found.equals(votes_frame(ballots))
+    assert votes_of(found).equals(votes_frame(ballots))
     assert samples == {"m": 1}
 
 
@@ -98,8 +96,7 @@ def test_votes_on_what_is_wrong_without_a_jury_count_for_nothing(tmp_path: Path)
     others = in_files(tmp_path / "others", voted)
     for given in (labels, []):
         assert board_of(others, given).equals(board_of(folder, given))
-    (small,), _ = rounds(read_votes(str(others), METRIC))
-    unjudged = small.filter(pl.col("kind") != "answered")
+    unjudged = votes_of(read_votes(str(others), METRIC)).filter(pl.col("kind") != "answered")
     assert unjudged.select("yes", "total").rows() == [(0, 0)] * sum(one.kind != "answered" for one in voted)
 
 
@@ -111,37 +108,26 @@ def test_an_answer_that_is_there_twice_is_named(tmp_path: Path) -> None:
         board_of(folder, labels)
 
 
-def broken(path: Path, what: str) -> Path:
-    ballots, _ = made_up(1)
-    write_votes(path, ballots)
-    table = pl.read_parquet(path)
-    changed = {
-        "no column": table.drop("model"),
-        "a null": table.with_columns(yes=pl.when(pl.col("item_id") == "item-03").then(None).otherwise("yes")),
-        "a text": table.with_columns(yes=pl.lit("three")),
-        "more yes than votes": table.with_columns(yes=pl.lit(9)),
-    }.get(what)
-    if changed is None:
-        path.write_bytes(path.read_bytes()[:-20])
-    else:
-        changed.write_parquet(path)
-    return path
-
-
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("changes", "reason"),
     [
-        ("no column", "no column model"),
-        ("a null", "a row on 'both_correct' has no yes"),
-        ("a text", "cannot be read as a Parquet file of votes"),
-        ("more yes than votes", "9 yes of"),
-        ("cut off", "cannot be read as a Parquet file of votes"),
+        ({"model": None}, "no column model"),
+        ({"yes": pl.when(pl.col("item_id") == "item-03").then(None).otherwise("yes")}, "has no yes"),
+        ({"yes": pl.lit("three")}, "cannot be read as a Parquet file of votes"),
+        ({"yes": pl.lit(9)}, "9 yes of"),
+        ({}, "cannot be read as a Parquet file of votes"),
     ],
+    ids=["no column", "a null", "a text", "more yes than votes", "cut off"],
 )
-def test_a_file_that_holds_no_votes_is_told_with_its_name(tmp_path: Path, what: str, said: str) -> None:
+def test_a_file_that_holds_no_votes_is_named(tmp_path: Path, changes: dict[str, pl.Expr | None], reason: str) -> None:
     folder = in_files(tmp_path / "votes", made_up(2)[0])
-    broken(folder / "odd.parquet", what)
-    with pytest.raises(DataError, match=rf"odd\.parquet: .*{said}"):
+    path = write_votes(folder / "odd.parquet", made_up(1)[0])
+    columns = {name: value for name, value in changes.items() if value is not None}
+    dropped = [name for name in changes if name not in columns]
+    pl.read_parquet(path).with_columns(**columns).drop(dropped).write_parquet(path)
+    if not changes:
+        path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match=rf"odd\.parquet: .*{reason}"):
         read_sources([str(folder)], tmp_path, Settings.from_environment({}, tmp_path), BoardOptions())
 
 

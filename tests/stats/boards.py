@@ -9,7 +9,7 @@ import numpy as np
 
 from layton_batch.stats.counts import Counts, LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
-from layton_batch.stats.hierarchical_scores import ModelScore, hierarchical_scores
+from layton_batch.stats.hierarchical_scores import ModelScore, summarize
 from tests.support.paths import SHARED_DATA
 
 LAYTON = SHARED_DATA / "layton"
@@ -54,7 +54,7 @@ class Board:
 
 def scored(predictions: Predictions, labels: LabelledAnswers, *, level: float = 0.95) -> tuple[ModelScore, ...]:
     """The scores of all models of a board."""
-    return hierarchical_scores(fit(count(predictions, labels)), level=level)
+    return summarize(fit(count(predictions, labels)), level=level).scores
 
 
 def make_counts(

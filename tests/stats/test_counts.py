@@ -39,45 +39,26 @@ def place(counts: Counts, yes: int, total: int) -> int:
     return int(np.flatnonzero((counts.yes[counts.bins] == yes) & (counts.total[counts.bins] == total))[0])
 
 
-def test_votes_are_ordered_by_share_and_the_unjudged_come_last() -> None:
+def test_votes_are_ordered_by_share_and_every_item_is_at_one_vote_or_a_known_zero() -> None:
     counts = count(PREDICTIONS, LABELS)
     votes = list(zip(counts.yes.tolist(), counts.total.tolist(), strict=True))
     assert votes == [(1, 3), (1, 2), (2, 3), (2, 2), (3, 3), (0, 0)]
     assert counts.bins.tolist() == [1, 2, 3, 4, 5]  # one of three is a vote of labels only
     assert counts.n.tolist() == [[0, 1, 0, 1, 1], [1, 0, 1, 0, 0]]
+    assert (counts.items.tolist(), counts.known_zeros.tolist(), counts.unjudged.tolist()) == ([3, 3], [0, 1], [1, 0])
 
 
-def test_every_item_is_at_one_vote_or_a_known_zero() -> None:
-    counts = count(PREDICTIONS, LABELS)
-    assert counts.items.tolist() == [3, 3]
-    assert counts.known_zeros.tolist() == [0, 1]
-    assert counts.unjudged.tolist() == [1, 0]
-
-
-def test_an_own_label_is_filed_under_the_vote_of_its_prediction() -> None:
-    counts = count(PREDICTIONS, dataclasses.replace(LABELS, yes=ints(0, 2, 2, 3, 1)))  # the gold file saw another jury
-    assert counts.own_labels[0, place(counts, 3, 3)] == 1
-    assert (counts.own_labels <= counts.n).all()
-
-
-def test_a_label_on_another_prediction_of_the_model_is_borrowed() -> None:
-    counts = count(PREDICTIONS, dataclasses.replace(LABELS, row=ints(-1, 1, 4, -1, -1)))
-    three = place(counts, 3, 3)
-    assert counts.own_labels[0, three] == 0
-    assert counts.borrowed_labels[0, three] == 2
-
-
-def test_a_label_on_a_known_zero_adds_nothing() -> None:
-    labels = dataclasses.replace(LABELS, author=ints(0, 0, 1, -1, -1), row=ints(0, 1, 5, -1, -1))
-    counts = count(PREDICTIONS, labels)
-    assert counts.own_labels[1].sum() == 0
-    assert counts.labels.sum() == 4
-
-
-def test_an_author_who_is_not_scored_keeps_its_maker() -> None:
+def test_a_label_counts_where_it_belongs() -> None:
+    other_votes = count(PREDICTIONS, dataclasses.replace(LABELS, yes=ints(0, 2, 2, 3, 1)))
+    assert other_votes.own_labels[0, place(other_votes, 3, 3)] == 1  # at the vote of its prediction
+    other_answer = count(PREDICTIONS, dataclasses.replace(LABELS, row=ints(-1, 1, 4, -1, -1)))
+    three = place(other_answer, 3, 3)
+    assert (other_answer.own_labels[0, three], other_answer.borrowed_labels[0, three]) == (0, 2)
+    known_zero = count(PREDICTIONS, dataclasses.replace(LABELS, row=ints(0, 1, 5, -1, -1)))
+    assert (known_zero.own_labels[1].sum(), known_zero.labels.sum()) == (0, 4)
     counts = count(PREDICTIONS, LABELS)
     authors = np.flatnonzero(counts.is_labelled)
-    assert counts.maker[authors].tolist() == [0, 1, 0, 2]
+    assert counts.maker[authors].tolist() == [0, 1, 0, 2]  # an author who is not scored keeps its maker
     assert authors[2:].min() >= counts.models
 
 

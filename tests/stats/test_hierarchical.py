@@ -12,8 +12,7 @@ from layton_batch.stats import hierarchical
 from layton_batch.stats.counts import Counts, FloatArray, LabelledAnswers, Predictions, count
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
 from layton_batch.stats.hierarchical import Fit, fit
-from layton_batch.stats.hierarchical_scores import collapsed, hierarchical_scores, slope_interval
-from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
+from layton_batch.stats.hierarchical_scores import slope_interval, summarize
 from tests.support.tiers import tiered
 
 from .truth_worlds import WORLDS as TRUTH_WORLDS
@@ -43,12 +42,10 @@ def small_table() -> Counts:
 
 
 def moments(found: Fit) -> tuple[FloatArray, FloatArray]:
-    mean, square = np.zeros((2, *found.counts.n.shape))
-    for states in found.states():
-        weight = states.chance.sum(axis=2)[..., None]
-        mean[states.models] = (weight * states.mean).sum(axis=(1, 2))
-        square[states.models] = (weight * states.square).sum(axis=(1, 2))
-    return mean, square - mean**2
+    """Means and variances of all rates."""
+    alpha, beta = summarize(found).rates
+    size = alpha + beta
+    return alpha / size, alpha * beta / (size**2 * (size + 1))
 
 
 def test_means_and_variances_are_those_of_plain_importance_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,24 +65,17 @@ def one_board(seed: int, world: World | None = None) -> Fit:
 
 
 def test_the_same_board_gives_the_same_digits() -> None:
-    first, second = one_board(3), one_board(3)
-    assert hierarchical_scores(first) == hierarchical_scores(second)
-    one, other = (rate_draws(found, seed=1, draws=300) for found in (first, second))
-    assert (one.rates == other.rates).all()
-    assert (one.mix == other.mix).all()
+    first, second = (summarize(one_board(3), draws=300, seed=1) for _ in range(2))
+    assert first.scores == second.scores
+    assert (first.draws_on_these == second.draws_on_these).all()
+    assert (first.draws_on_new == second.draws_on_new).all()
 
 
-def test_draws_intervals_and_plans_are_of_one_law() -> None:
-    found = one_board(4)
-    rows = hierarchical_scores(found)
-    rates = rate_draws(found, seed=0, draws=6000)
-    alpha, beta = collapsed(found)
-    mean, _ = moments(found)
-    assert alpha / (alpha + beta) == pytest.approx(mean)
-    assert rates.rates.mean(axis=0) == pytest.approx(mean, abs=0.015)
-    here, new = draws_on_these(found, rates, seed=0), draws_on_new(found, rates, seed=0)
-    assert here.mean(axis=0) == pytest.approx([row.score for row in rows], abs=4e-3)
-    for i, row in enumerate(rows):
+def test_draws_and_intervals_are_of_one_law() -> None:
+    found = summarize(one_board(4), draws=6000)
+    here, new = found.draws_on_these, found.draws_on_new
+    assert here.mean(axis=0) == pytest.approx([row.score for row in found.scores], abs=4e-3)
+    for i, row in enumerate(found.scores):
         for draws, low, high in ((here, row.lower, row.upper), (new, row.new_lower, row.new_upper)):
             assert share_inside(draws, i, low, high) == pytest.approx(0.955, abs=0.03)
 
@@ -114,14 +104,14 @@ def test_labels_of_another_jury_widen_every_interval() -> None:
     whose = np.full(len(board.gold.correct), -1)
     gold = LabelledAnswers(whose, board.gold.maker + 9, board.gold.yes, board.gold.total, board.gold.correct, whose)
     counts = count(board.target, gold)
-    own, other = (hierarchical_scores(fit(counts, other_jury=flag)) for flag in (False, True))
+    own, other = (summarize(fit(counts, other_jury=flag)).scores for flag in (False, True))
     widths = [[row.upper - row.lower for row in rows] for rows in (own, other)]
     assert all(b > a for a, b in zip(*widths, strict=True))
 
 
 def test_no_labels_at_all_say_little() -> None:
     board = draw(World(labels=0), np.random.default_rng(7))
-    for row in hierarchical_scores(fit(count(board.target, board.gold))):
+    for row in summarize(fit(count(board.target, board.gold))).scores:
         assert row.upper - row.lower > 0.1
 
 
@@ -158,7 +148,7 @@ def held_by(
     held, width = [], []
     for seed in range(boards):
         board = draw_truth_first(world, rng or np.random.default_rng(seed))
-        rows = hierarchical_scores(fit(count(board.target, board.gold), **how))
+        rows = summarize(fit(count(board.target, board.gold), **how)).scores
         ends = [(row.new_lower, row.new_upper) if on_new else (row.lower, row.upper) for row in rows]
         low, high = np.array(ends, dtype=np.float64).T
         truth = board.new if on_new else board.here
@@ -202,17 +192,18 @@ def test_no_interval_is_longer_than_the_model_s_own_labels_give_without_a_jury(w
         counts = count(board.target, board.gold)
         labels, yes = counts.own_labels.sum(axis=1), counts.own_positives.sum(axis=1)
         low, high = beta_interval(0.95, yes + 0.5, labels - yes + 0.5)
-        first, last = shortest_set(beta_binomial_pmf(counts.items - labels, yes + 0.5, labels - yes + 0.5), 0.95)
-        rows = hierarchical_scores(fit(counts))
+        laws = beta_binomial_pmf(counts.items - labels, yes + 0.5, labels - yes + 0.5)
+        rows = summarize(fit(counts)).scores
         for k in np.flatnonzero(labels):
             assert rows[k].new_upper - rows[k].new_lower <= high[k] - low[k] + 1e-9
-            assert rows[k].upper - rows[k].lower <= (last[k] - first[k]) / counts.items[k] + 1e-9
+            first, last = shortest_set(laws[k], 0.95)
+            assert rows[k].upper - rows[k].lower <= (last - first) / counts.items[k] + 1e-9
 
 
 def test_a_jury_that_is_always_right_leaves_the_interval_of_as_many_labels_as_items() -> None:
     world = TruthWorld(sees_right=(0.999, 0.999), sees_wrong=(0.999, 0.999), by_answer=0, by_item=0, lean=0, kindness=0)
     board = draw_truth_first(world, np.random.default_rng(1))
-    rows = hierarchical_scores(fit(count(board.target, board.gold)))
+    rows = summarize(fit(count(board.target, board.gold))).scores
     right = board.here * world.items
     low, high = beta_interval(0.95, right + 0.5, world.items - right + 0.5)
     width = np.array([row.new_upper - row.new_lower for row in rows])
@@ -227,13 +218,12 @@ def test_where_labels_can_be_wrong_the_intervals_allow_for_it(boards: int) -> No
         board = draw_truth_first(TRUTH_WORLDS["5 % wrong labels"], np.random.default_rng(seed))
         counts = count(board.target, board.gold)
         for error, found in held.items():
-            one = fit(counts, label_error=error)
-            rows = hierarchical_scores(one)[:7]
+            one = summarize(fit(counts, label_error=error), draws=2000)
+            rows = one.scores[:7]
             found += [
                 row.lower - 1e-9 <= truth <= row.upper + 1e-9 for row, truth in zip(rows, board.here, strict=False)
             ]
-        drawn = draws_on_these(one, rate_draws(one, seed=0, draws=2000), seed=0)
-        assert drawn.mean(axis=0)[:7] == pytest.approx([row.score for row in rows], abs=6e-3)
+        assert one.draws_on_these.mean(axis=0)[:7] == pytest.approx([row.score for row in rows], abs=6e-3)
     assert np.mean(held[0.0]) < 0.85
     assert np.mean(held[0.05]) >= 0.93
 

@@ -19,16 +19,13 @@ def binary(right: list[int], items: int) -> FloatArray:
     return marks
 
 
-def test_marks_of_0_and_1_get_jeffreys_interval() -> None:
+def test_marks_of_0_and_1_get_jeffreys_interval_and_posterior() -> None:
     marks = binary([0, 12, 20], 20)
-    scores = mark_scores(marks, mark_draws(marks, seed=0, draws=100).single)
+    theta = mark_draws(marks, seed=3, draws=20_000).single
+    scores = mark_scores(marks, theta)
     assert scores.mean == pytest.approx([0, 0.6, 1])
     assert scores.new_lower == pytest.approx([0, stats.beta.ppf(0.025, 12.5, 8.5), stats.beta.ppf(0.025, 20.5, 0.5)])
     assert scores.new_upper == pytest.approx([stats.beta.ppf(0.975, 0.5, 20.5), stats.beta.ppf(0.975, 12.5, 8.5), 1])
-
-
-def test_a_models_draws_are_jeffreys_posterior() -> None:
-    theta = mark_draws(binary([0, 12, 20], 20), seed=3, draws=20_000).single
     for column, right in enumerate((0, 12, 20)):
         law = stats.beta(right + 0.5, 20 - right + 0.5)
         assert stats.kstest(theta[:, column], law.cdf).pvalue > 1e-3
@@ -115,19 +112,15 @@ def test_strata_with_few_items_stand_together() -> None:
     assert large_strata([f"{i}" for i in range(39)], np.ones((1, 39))) is None
 
 
-def test_who_is_always_right_within_strata_is_not_certain() -> None:
-    marks = np.ones((1, 80))
-    strata = np.repeat(np.arange(4), 20)
-    scores = mark_scores(marks, mark_draws(marks, seed=0, strata=strata).single, strata=strata)
-    assert scores.new_upper[0] == 1
-    assert scores.new_lower[0] == pytest.approx(stats.beta.ppf(0.025, 80.5, 0.5), abs=0.003)
-
-
 def test_marks_that_are_all_the_same_are_not_certain() -> None:
+    marks, strata = np.ones((1, 80)), np.repeat(np.arange(4), 20)
+    right = mark_scores(marks, mark_draws(marks, seed=0, strata=strata).single, strata=strata)
+    assert right.new_upper[0] == 1
+    assert right.new_lower[0] == pytest.approx(stats.beta.ppf(0.025, 80.5, 0.5), abs=0.003)
     marks = np.array([[0.5] * 12, [0.0] * 11 + [0.25]])
-    scores = mark_scores(marks, mark_draws(marks, seed=0).single)
-    assert scores.mean[0] == 0.5
-    assert scores.new_lower[0] < 0.49 < 0.51 < scores.new_upper[0]
+    half = mark_scores(marks, mark_draws(marks, seed=0).single)
+    assert half.mean[0] == 0.5
+    assert half.new_lower[0] < 0.49 < 0.51 < half.new_upper[0]
 
 
 def test_an_item_a_model_was_not_asked_counts_neither_for_nor_against_it() -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layton_batch.stats import paper as paper_module
-from layton_batch.stats.counts import Flag, count
-from layton_batch.stats.paper import paper_draws, paper_scores, printed, printed_from_fractions
+from layton_batch.stats.counts import Counts, Flag, FloatArray, count
+from layton_batch.stats.paper import gold_bins, paper_scores, ppi_estimate, printed, printed_from_fractions
 from layton_batch.stats.ranks import paper_ranks
 from tests.support.oracle_values import oracle_values
 
@@ -54,29 +53,36 @@ def test_equal_to_the_recorded_law_of_the_reference(
         assert (Flag.EMPTY_GOLD_BIN in row.flags) == drawn
 
 
+def drawn(counts: Counts, seed: int, draws: int) -> FloatArray:
+    """Estimates of the first model by the reference's bootstrap."""
+    (bins,) = gold_bins(counts)
+    has_label = bins.labels > 0
+    rates = bins.positives[has_label] / bins.labels[has_label]
+    positives = np.random.default_rng(seed).binomial(bins.n[has_label], rates, (draws, has_label.sum()))
+    return ppi_estimate(bins, positives.sum(axis=1), positives @ (bins.yes / bins.total)[has_label])
+
+
 def test_with_an_empty_gold_bin_one_draw_is_ppi_plus_plus_of_ppi_python() -> None:
     counts = make_counts(
         THIRDS, [[30, 6, 5, 40]], [(50, 2), (0, 0), (8, 5), (90, 88)], known_zeros=[3]
     )  # empty: 1 of 3
-    ours = paper_draws(counts, 0, seed=5, draws=60)
-    assert ours == pytest.approx(oracle_values("ppi_mean"), abs=1e-12)
+    assert drawn(counts, 5, 60) == pytest.approx(oracle_values("ppi_mean"), abs=1e-12)
 
 
-def test_with_labels_in_every_bin_lambda_drops_out() -> None:
-    counts = make_counts(THIRDS, [[30, 6, 5, 40]], [(50, 2), (4, 1), (8, 5), (90, 88)])
-    for value in paper_draws(counts, 0, seed=1, draws=20):
-        assert value * 81 == pytest.approx(round(value * 81), abs=1e-9)
-
-
-def test_a_law_too_large_to_enumerate_is_drawn_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = make_counts(THIRDS, [[30, 6, 5, 40]], [(50, 2), (0, 0), (8, 5), (90, 88)])
-    (exact,) = paper_scores(counts)
-    monkeypatch.setattr(paper_module, "_MAX_WORK", 10)
-    (drawn,) = paper_scores(counts, seed=3)
-    assert exact.flags == (Flag.EMPTY_GOLD_BIN,)
-    assert drawn.flags == (Flag.EMPTY_GOLD_BIN, Flag.MONTE_CARLO)
-    assert drawn.mean == pytest.approx(exact.mean, abs=3e-4)
-    assert [drawn.lower, drawn.upper] == pytest.approx([exact.lower, exact.upper], abs=3e-3)
+@pytest.mark.parametrize("labels_of_a_third", [(0, 0), (4, 1)])
+def test_the_law_is_that_of_the_bootstrap_whether_or_not_each_bin_has_labels(
+    labels_of_a_third: tuple[int, int],
+) -> None:
+    counts = make_counts(THIRDS, [[30, 6, 5, 40]], [(50, 2), labels_of_a_third, (8, 5), (90, 88)])
+    (row,), sample = paper_scores(counts), drawn(counts, 1, 40_000)
+    assert row.flags == (() if labels_of_a_third[0] else (Flag.EMPTY_GOLD_BIN,))
+    assert row.mean == pytest.approx(sample.mean(), abs=6e-4)
+    assert row.lower is not None
+    assert row.upper is not None
+    assert (sample < row.lower - 1e-9).mean() < 0.0275
+    assert (sample <= row.upper + 1e-9).mean() > 0.9725
+    if labels_of_a_third[0]:  # lambda drops out
+        assert sample * 81 == pytest.approx(np.round(sample * 81), abs=1e-9)
 
 
 def test_an_item_no_judge_saw_is_a_bin_and_never_nan() -> None:
@@ -117,30 +123,24 @@ def test_without_usable_labels_the_row_is_a_gap_with_its_reason() -> None:
     assert fine.reason is None
     ranks = paper_ranks([r.score for r in (none, fine)], [r.half_width for r in (none, fine)])
     assert [ranks.of(i) for i in range(2)] == [None, (1, 1, 1)]
-    with pytest.raises(ValueError, match="model 0: no human label"):
-        paper_draws(counts, 0, seed=0, draws=1)
 
 
 def test_printing_from_integers_equals_the_floats_of_the_reference_but_for_exact_ties() -> None:
-    for n in (7, 16, 186, 317, 1001):
-        low, high = (v.ravel() for v in np.meshgrid(np.arange(n + 1), np.arange(n + 1)))
-        keep = (low <= high) & (high - low <= 60)
-        low, high = low[keep], high[keep]
-        score, width = printed(low, high, np.full(len(low), n))
-        floats = np.round((high / n + low / n) / 2 * 100, 1)
-        widths = (np.floor((high / n - low / n) / 2 * 100 * 10) + 1) / 10
-        tie = 2 * ((low + high) * 500 % n) == n
-        whole = ((high - low) * 500 % n == 0) & (high > low)
-        assert (score == floats)[~tie].all()
-        assert (width == widths)[~whole].all()
-        if n in (186, 317):
-            assert not tie.any()
+    for n in (7, 16, 186, 317):
+        for low in range(n + 1):
+            for high in range(low, min(n, low + 60) + 1, 7):
+                score, width = printed(low, high, n)
+                floats = printed_from_fractions(low / n, high / n)
+                is_tie = 2 * ((low + high) * 500 % n) == n
+                is_whole = (high - low) * 500 % n == 0 and high > low
+                assert is_tie or score == floats[0]
+                assert is_whole or width == floats[1]
+                assert not (is_tie and n in (186, 317))
 
 
 def test_exact_ties_do_not_hang_on_the_last_bit_of_a_float() -> None:
-    score, width = printed(np.array([167, 164]), np.array([170, 166]), np.array([200, 200]))
-    assert score.tolist() == [84.2, 82.5]  # 84.25 is a tie, to even
-    assert width.tolist() == [0.8, 0.6]  # 0.5 exactly is followed by 0.6, whatever 0.83 - 0.82 is in binary
+    # 84.25 is a tie, to even; 0.5 exactly is followed by 0.6, whatever 0.83 - 0.82 is in binary
+    assert [printed(167, 170, 200), printed(164, 166, 200)] == [(84.2, 0.8), (82.5, 0.6)]
 
 
 def test_a_percentile_at_a_tie_of_the_cdf_counts_as_reached() -> None:

@@ -9,7 +9,6 @@ from scipy.stats import rankdata
 
 from layton_batch.stats import distributions
 from layton_batch.stats.counts import FloatArray, LabelledAnswers, Predictions
-from layton_batch.stats.hierarchical_scores import new_items_moments
 from layton_batch.stats.marks import mark_draws, mark_scores
 from layton_batch.stats.ranks import rank_ranges
 from tests.support.tiers import tiered
@@ -35,11 +34,6 @@ def one_model(items: int, votes: int = 3, right: int | None = None) -> tuple[Pre
 # ---- new items -----------------------------------------------------------------------------------------------------
 
 
-def test_five_unanimous_answers_leave_much_open() -> None:
-    (row,) = scored(*one_model(5))
-    assert row.new_lower < 0.8
-
-
 @pytest.mark.parametrize("items", tiered((5, 20, 42, 186), ci=(5, 42)))
 def test_the_interval_for_new_items_holds_a_score_near_an_end(items: int) -> None:
     rng = np.random.default_rng(items)
@@ -61,19 +55,7 @@ def test_no_interval_leaves_its_own_score_out(items: int) -> None:
 
 
 def test_a_set_with_two_peaks_keeps_both_its_ends() -> None:
-    first, last = distributions.shortest_set(np.array([[0.4, 0.01, 0.18, 0.01, 0.4]]), 0.9)
-    assert (first.tolist(), last.tolist()) == ([0], [4])
-
-
-def test_moments_on_new_items_are_those_of_shares_of_votes_and_rates_drawn_together() -> None:
-    counts, zeros = np.array([[30, 8, 12]]), np.array([5])
-    alpha, beta = np.array([[9.0, 3.0, 1.5]]), np.array([[1.0, 4.0, 9.0]])
-    rng = np.random.default_rng(5)
-    shares = rng.dirichlet([30, 8, 12, 5], 400_000)[:, :3]
-    accuracy = (shares * rng.beta(alpha, beta, (400_000, 3))).sum(axis=1)
-    mean, variance = new_items_moments(counts, zeros, alpha, beta)
-    assert mean[0] == pytest.approx(accuracy.mean(), abs=3e-4)
-    assert variance[0] == pytest.approx(accuracy.var(), rel=0.01)
+    assert distributions.shortest_set(np.array([0.4, 0.01, 0.18, 0.01, 0.4]), 0.9) == (0, 4)
 
 
 # ---- ranks ---------------------------------------------------------------------------------------------------------

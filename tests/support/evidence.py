@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import polars as pl
 
 from layton_batch.files.leaderboard_columns import ESTIMATE
-from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, Entrant
+from layton_batch.scoring.evidence import JUDGED, LABELS, MARKS, VOTES, Entrant
 from layton_batch.scoring.leaderboard import flags_of
 
 
@@ -62,6 +62,26 @@ def labels_frame(labels: Sequence[Label]) -> pl.DataFrame:
 def frames(ballots: Sequence[Ballot], labels: Sequence[Label] = ()) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The two frames of a board."""
     return votes_frame(ballots), labels_frame(labels)
+
+
+def marks_frame(
+    model: str,
+    marks: Sequence[float | None],
+    *,
+    kinds: Sequence[str] = (),
+    failures: Sequence[str] = (),
+    strata: Sequence[str] = (),
+    sample: int = 1,
+) -> pl.DataFrame:
+    """A model's marks by a rule, of the items i0, i1, …"""
+    count = len(marks)
+    columns = {
+        "model": [model] * count, "provider": ["p"] * count, "n_hints": [0] * count, "sample": [sample] * count,
+        "item_id": [f"i{number}" for number in range(count)], "mark": list(marks),
+        "kind": list(kinds or ["answered"] * count), "failure": list(failures or [None] * count),
+        "stratum": list(strata or [""] * count),
+    }  # fmt: skip
+    return pl.DataFrame(columns, schema=MARKS)
 
 
 def judged_frame(judged: Sequence[Judged]) -> pl.DataFrame:
