@@ -31,12 +31,14 @@ class TaskOptions:
     folder: Path | None = None
     reasons: bool = False
 
-    def check_no_hints(self, task: str) -> None:
-        """Raise ManifestError where the manifest asks for hints, which items of this task do not have."""
-        if self.hints:
-            raise ManifestError(
-                f"hints {self.hints}: the {task} task has no hints; take `hints` out (the task layton has hints)"
-            )
+    def check(self, task: str, splits: Sequence[str] = (), levels: int = 0) -> None:
+        """Raise ManifestError for a split or a hint level that the task does not have. ``splits``: empty if the task
+        takes any."""
+        if splits and self.split not in splits:
+            raise ManifestError(f"split {self.split!r}: the {task} task has {', '.join(splits)}")
+        if not 0 <= self.hints <= levels:
+            has = f"levels 0 to {levels}" if levels else "no hints; take `hints` out (the task layton has hints)"
+            raise ManifestError(f"hints {self.hints}: the {task} task has {has}")
 
 
 class TaskSettings(BaseModel):

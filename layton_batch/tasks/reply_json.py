@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from layton_batch.records import JsonValue, Response, ResponseSchema
-from layton_batch.states import FinishReason, RequestOutcome
+from layton_batch.records import Item, JsonValue, Prediction, Response, ResponseSchema
+from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.templates import without_surrogates
 from layton_batch.tasks.thoughts import stages, without_thoughts
 
@@ -81,6 +81,17 @@ def failure(response: Response) -> str | None:
         return None
     reason = response.error_message or response.error_code
     return f"{response.outcome.value}: {_excerpt(reason)}" if reason else response.outcome.value
+
+
+def unread(item: Item, model: str, response: Response) -> Prediction:
+    """Return the prediction of a reply whose answer is still to be read: unparsed, or missing with the reason."""
+    text = None if response.text is None else without_surrogates(response.text)
+    note = failure(response)
+    if note is not None:
+        return Prediction(item.id, model, PredictionKind.MISSING, raw_text=text, note=note)
+    ended = ending(response)
+    note = ENDINGS.get(ended)
+    return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=text, note=note, ending=ended)
 
 
 def ending(response: Response) -> FinishReason | None:

@@ -130,7 +130,7 @@ def test_the_columns_of_idk_eval_are_read_with_as_many_options_as_asked_for() ->
     assert (one.id, one.answer, one.category, sorted(shown(one))) == (
         "70", "neon", "chemistry", ["argon", "neon", "radon", "xenon"],
     )  # fmt: skip
-    with pytest.raises(DataError, match="row 1: column 'options_4' is missing; n_options in"):
+    with pytest.raises(DataError, match="row 1 .*column 'options_4' is missing"):
         four.items([row()])
 
 

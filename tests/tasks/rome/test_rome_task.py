@@ -84,9 +84,8 @@ def test_pictures_are_looked_for_beside_the_file_that_names_them(tmp_path: Path)
 
 @pytest.mark.parametrize(
     "path",
-    ["../secret.gif", "/etc/passwd", "geo/../../secret.gif", "~/x.gif", "C:\\x.gif", "http://x/y.gif",
-    "a\\b.gif", "a\x00b",
-     "link.gif", "linked/secret.gif"],
+    ["../secret.gif", "/etc/x.gif", "geo/../../secret.gif", "~/x.gif", "C:\\x.gif", "http://x/y.gif", "a\\b.gif",
+     "a\x00b.gif", "link.gif", "linked/secret.gif"],
 )  # fmt: skip
 def test_no_path_leads_out_of_the_folder(path: str, tmp_path: Path) -> None:
     (tmp_path / "secret.gif").write_bytes(base64.b64decode(GIF))
@@ -101,8 +100,9 @@ def test_no_path_leads_out_of_the_folder(path: str, tmp_path: Path) -> None:
 def test_a_picture_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no folder of pictures is named"):
         item("vlm", img_path="x.gif")
-    os.mkfifo(tmp_path / "pipe")
-    for name in ("none.gif", "pipe", "."):
+    os.mkfifo(tmp_path / "pipe.gif")
+    (tmp_path / "folder.gif").mkdir()
+    for name in ("none.gif", "pipe.gif", "folder.gif"):
         with pytest.raises(DataError, match="picture"):
             task("vlm", pictures=str(tmp_path)).items([{**ROW, "img_path": name}])
     with pytest.raises(DataError, match="33 pictures"):
