@@ -36,10 +36,8 @@ _BEGIN = re.compile(r'\{\s*(?:\}|"(?:[^"\\]|\\.){0,200}"\s*:)')
 _LATEX = r"""
     n(?:abla|eq|ot(?:in)?)(?![A-Za-z]) | r(?:ho|ight[a-z]*|angle|ceil|floor)(?![A-Za-z])
     | t(?:heta|imes|ext[a-z]*|au|riangle|frac|ilde)(?![A-Za-z])
-    | (?:(?<=[$({=+^_-]\\)|(?<=[=+-]\ \\))nu(?![A-Za-z])
 """
-"""Commands that begin as an escape of JSON does and are no ordinary text behind a line break or a tab. A line may begin
-with the variable ``u``: so ``\\nu`` is a command only where a formula goes on before it."""
+"""Commands that begin as an escape of JSON does and are no ordinary text behind a line break or a tab."""
 _ESCAPE = re.compile(rf'\\(?:(?P<whole>["\\/]|u[0-9a-fA-F]{{4}}|[bf](?![A-Za-z])|(?!{_LATEX})[nrt])|)', re.VERBOSE)
 
 
@@ -182,7 +180,7 @@ _KINDS: Mapping[type, str] = {list: "an array", str: "a string or number", bool:
 
 
 def with_latex(text: str) -> str:
-    r"""Escape the backslashes that begin a command of LaTeX, as ``\frac`` and ``\nu`` do, and all that JSON lacks.
+    r"""Escape the backslashes that begin a command of LaTeX, as ``\frac`` and ``\theta`` do, and all that JSON lacks.
 
     A form feed or a backspace before a letter is in no answer; a tab before ``heta`` is not either.
     """

@@ -123,7 +123,7 @@ def test_a_reply_is_repaired_only_if_the_model_ended_by_itself() -> None:
     assert set(kinds.values()) == {PredictionKind.UNPARSED}
 
 
-@pytest.mark.parametrize("text", [r"\frac{1}{2}", r"\beta", r"\theta = \nu", r"\rho \neq \text{x}", r"$\alpha$"])
+@pytest.mark.parametrize("text", [r"\frac{1}{2}", r"\beta", r"\theta = \tau", r"\rho \neq \text{x}", r"$\alpha$"])
 def test_commands_of_latex_survive_in_an_answer(text: str) -> None:
     for written in (text, text.replace("\\", "\\\\")):
         assert parse(f'{{"justification": "so", "answer": "{written}"}}').answer == text
