@@ -208,7 +208,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("grade mcq_idk --predictions empty.jsonl", "there is no row"),
         ("grade mcq_idk --predictions empty.json", "the list is empty"),
         ("grade rome --predictions empty.jsonl", "empty.jsonl: there is no row"),
-        ("grade rome --predictions empty.json --predictions p.jsonl", "there are no predictions in it"),
+        ("grade rome --predictions empty.json --predictions p.jsonl", "empty.json"),
         ("grade mcq_idk --predictions junk.parquet", "not a readable Parquet file"),
         (f"{GRADED} --protocol zeroeval", "protocol 'zeroeval'"),
         (f"{GRADED} --metric accuracy", "ranked by idk_score or trad_score"),
