@@ -17,7 +17,7 @@ from typing import Any, cast
 from layton_batch.records import Item, JsonValue, Prediction, Response, ResponseSchema
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.templates import without_surrogates
-from layton_batch.tasks.thoughts import stages, without_thoughts
+from layton_batch.tasks.thoughts import without_thoughts
 
 JsonObject = Mapping[str, JsonValue]
 Fields = list[tuple[str, JsonValue]]
@@ -104,7 +104,10 @@ ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: "truncated", 
 
 
 def read_reply(response: Response, fields: Sequence[str]) -> ReplyObject:
-    """Find the object in a reply that was paid for. ``fields``: an object with one of them may be the answer."""
+    """Find the one object with an answer in a reply that was paid for. Numbers come as the text they were written in.
+
+    ``fields``: an object with one of them may be the answer.
+    """
     if response.refusal or response.finish_reason is FinishReason.REFUSAL:
         refusal = response.refusal or response.text or response.raw_finish_reason
         return ReplyObject(None, f"refused: {_excerpt(refusal)}" if refusal else "refused")
@@ -115,21 +118,13 @@ def read_reply(response: Response, fields: Sequence[str]) -> ReplyObject:
         return whole
     if is_cut:
         return ReplyObject(None, "truncated")
-    return read_object(text, fields, repair=response.finish_reason is FinishReason.STOP)
-
-
-def read_object(text: str, fields: Sequence[str], *, repair: bool = True) -> ReplyObject:
-    """Find the one object with an answer in the text. Numbers come as the text they were written in."""
-    if (whole := _whole(text)) is not None:
-        return whole
     body = with_latex(without_thoughts(text))
-    values = [text_object.value for text_object in objects(body)]
-    answers = [value for value in values if any(field in value for field in fields)]
+    answers = [value.value for value in objects(body) if any(field in value.value for field in fields)]
     if any(answer != answers[0] for answer in answers):
         return ReplyObject(None, f"gives {len(answers)} objects with {fields[0]}, which differ")
     if answers:
         return ReplyObject(answers[0], "between other text" if body == with_latex(text) else "after a thought")
-    return _repaired(body, fields) if repair else ReplyObject(None, "not JSON")
+    return _repaired(body, fields) if response.finish_reason is FinishReason.STOP else ReplyObject(None, "not JSON")
 
 
 def is_whole_object(text: str) -> bool:
@@ -162,7 +157,7 @@ def as_bool(value: JsonValue) -> bool | None:
 
 def _whole(text: str) -> ReplyObject | None:
     """Read a text that is JSON and nothing else, perhaps in a code fence and after a thought; None for another text."""
-    for number, stage in enumerate(stages(text)):
+    for number, stage in enumerate(dict.fromkeys((text, without_thoughts(text)))):
         fence = _FENCE.fullmatch(stage)
         try:
             # Numbers stay text: 1.50 is an answer, and an integer of 5,000 digits is no reason to fail.
@@ -267,18 +262,14 @@ def _contradiction(text: str, fields: Sequence[str]) -> str | None:
     Every object in the text counts, at any depth, and every ``name: value`` between them. What the text of a JSON
     string says does not: whose string it is in is plain.
     """
-    fields_of_objects, rest = _fields_and_rest(_shown(text))
+    shown = text if text.lstrip()[:1] == "{" and is_whole_object(text) else without_thoughts(text)
+    fields_of_objects, rest = _fields_and_rest(shown)
     for field in fields:
         marks = {as_bool(value) for name, value in fields_of_objects if name == field}
         marks |= {as_bool(value) for value in _bare(rest, field)}
         if {True, False} <= marks:
             return f"contradicts itself: {field} is said to be true and to be false"
     return None
-
-
-def _shown(text: str) -> str:
-    """Return the part of a reply that is no thought: the first part that is an object and nothing else, or the rest."""
-    return next((stage for stage in stages(text) if stage.strip()[:1] == "{" and _whole(stage)), without_thoughts(text))
 
 
 def _fields_and_rest(text: str) -> tuple[Fields, str]:
