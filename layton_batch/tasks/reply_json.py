@@ -88,7 +88,7 @@ def unread(item: Item, model: str, response: Response) -> Prediction:
     if note is not None:
         return Prediction(item.id, model, PredictionKind.MISSING, raw_text=text, note=note)
     ended = ending(response)
-    note = ENDINGS.get(ended)
+    note = f"refused: {_excerpt(response.refusal)}" if response.refusal else ENDINGS.get(ended)
     return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=text, note=note, ending=ended)
 
 

@@ -19,18 +19,15 @@ from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.benchmark_rows import ItemRow
 from layton_batch.tasks.packaged import PROMPTS, bundled_file
 from layton_batch.tasks.protocol import TaskOptions, TaskSettings
-from layton_batch.tasks.reply_json import is_whole_object, joined, unread
+from layton_batch.tasks.reply_json import ENDINGS, is_whole_object, joined, unread
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, without_surrogates
 from layton_batch.tasks.zebralogic.agi_evals import ORIGINAL
 from layton_batch.tasks.zebralogic.grids import (
-    REFUSED,
-    TRUNCATED,
     GoldGrid,
     GridGrade,
     GridReading,
     GridRules,
     Tag,
-    ended,
     gold_from,
 )
 from layton_batch.tasks.zebralogic.reader import CORRECTED
@@ -136,7 +133,7 @@ class ZebraLogicTask:
         if prediction.kind is PredictionKind.MISSING:
             return prediction
         reading = self.rules.read(self._counted_text(prediction.raw_text, prediction.ending))
-        note = joined(_told(prediction.ending, response.refusal), reading.note)
+        note = joined(prediction.note, reading.note)
         if reading.tag is not Tag.NONE:
             return replace(prediction, note=note)
         reasoning = without_surrogates(reading.reasoning) if isinstance(reading.reasoning, str) else None
@@ -162,14 +159,22 @@ class ZebraLogicTask:
             return ""
         return text
 
-    def cell_grade(self, prediction: Prediction, grade: GridGrade) -> CellGrade:
-        """Return the grade of a prediction from its grid's grade and from how its reply ended."""
-        grid = ended(grade, prediction.ending, retag=self.protocol == "corrected")
+    def cell_grade(self, prediction: Prediction, grid: GridGrade) -> CellGrade:
+        """Return the grade of a prediction from its grid's grade and from how its reply ended.
+
+        A pass stays one, for its grid is whole. The published protocols have no tags for a reply that was cut or
+        refused.
+        """
+        ended, has_tags = prediction.ending, self.protocol == "corrected"
+        if ended is FinishReason.LENGTH and grid.tag is not Tag.NONE:
+            tag, note = (Tag.TRUNCATED if has_tags else grid.tag), joined(ENDINGS[ended], grid.note)
+            grid = replace(grid, tag=tag, note=note)
+        elif ended is FinishReason.REFUSAL and grid.tag is Tag.NO_ANSWER:
+            grid = replace(grid, tag=Tag.REFUSED if has_tags else grid.tag, note=prediction.note)
         marks = dict(zip(self.metrics, (grid.score, grid.cell_accuracy or 0.0), strict=True))
-        tag = None if grid.tag is Tag.NONE else grid.tag.value
-        refused = prediction.ending is FinishReason.REFUSAL and grade.tag is Tag.NO_ANSWER
-        note = prediction.note if refused else grid.note or _named(grid.wrong_cells)
-        return CellGrade(prediction.item_id, prediction.model, marks, tag, note, grid=grid)
+        failure = None if grid.tag is Tag.NONE else grid.tag.value
+        wrong = f"wrong: {', '.join(grid.wrong_cells)}" if grid.wrong_cells else None
+        return CellGrade(prediction.item_id, prediction.model, marks, failure, grid.note or wrong, grid=grid)
 
 
 def gold_of(item: Item) -> GoldGrid:
@@ -219,17 +224,6 @@ def _right_grid(gold: GoldGrid) -> dict[str, dict[str, str]]:
 
 def _pretty(value: Mapping[str, object]) -> str:
     return json.dumps(value, indent=4, ensure_ascii=False)
-
-
-def _told(ended: FinishReason | None, refusal: str | None) -> str | None:
-    """Describe the abnormal end of a reply in words; None for a normal end."""
-    if ended is FinishReason.REFUSAL:
-        return f"{REFUSED}: {without_surrogates(refusal)[:200]}" if refusal else REFUSED
-    return TRUNCATED if ended is FinishReason.LENGTH else None
-
-
-def _named(wrong_cells: Sequence[str]) -> str | None:
-    return f"wrong: {', '.join(wrong_cells)}" if wrong_cells else None
 
 
 def _shown(reading: GridReading) -> str:

@@ -61,9 +61,9 @@ def test_infrastructure_errors_are_counted_but_not_scored(protocol: str) -> None
 
 
 @pytest.mark.parametrize(("output", "protocol", "tag", "note"), [
-    (reply()[:-9], "corrected", "truncated", "truncated at the output limit: no JSON object"),
-    (reply()[:-9], "original", "no_answer", "truncated at the output limit: no JSON solution grid found"),
-    (reply(WRONG), "corrected", "truncated", "truncated at the output limit"),
+    (reply()[:-9], "corrected", "truncated", "truncated; no JSON object"),
+    (reply()[:-9], "original", "no_answer", "truncated; no JSON solution grid found"),
+    (reply(WRONG), "corrected", "truncated", "truncated"),
     (reply(), "corrected", "none", "None"),
 ])  # fmt: skip
 def test_a_reply_that_was_cut_off_says_so(output: str, protocol: str, tag: str, note: str) -> None:
