@@ -9,7 +9,7 @@ from pathlib import Path
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
-from layton_batch.files.csv_rows import check_header, typed_cell, without_end
+from layton_batch.files.csv_rows import header_of, row_of, typed_cell
 from layton_batch.records import JsonValue
 
 WORKBOOK = ".xlsx"
@@ -44,16 +44,13 @@ def workbook_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonVa
 def _rows(lines: Iterator[tuple[object, ...]], name: str) -> Iterator[tuple[int, dict[str, JsonValue]]]:
     header: list[str] = []
     for line, cells in enumerate(lines, 1):
+        place = f"{name}, line {line}"
         if not any(cell is not None for cell in cells):
             continue
-        if not header:
-            header = without_end(["" if cell is None else str(cell).strip() for cell in cells])
-            check_header(header, f"{name}, line {line}")
-            continue
-        if any(cell is not None for cell in cells[len(header) :]):
-            raise DataError(f"{name}, line {line}: a cell stands beyond the last column of the header")
-        filled = (*cells, *[None] * (len(header) - len(cells)))
-        yield line, {column: _value(cell) for column, cell in zip(header, filled, strict=False)}
+        if header:
+            yield line, row_of(header, (*cells, *[None] * (len(header) - len(cells))), place, _value)
+        else:
+            header = header_of(cells, place)
 
 
 def _value(cell: object) -> JsonValue:
