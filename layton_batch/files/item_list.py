@@ -63,6 +63,8 @@ class StoredImage(Image):
     """An image whose base64 text is read from a file whenever it is asked for. ``size``: bytes of that text."""
 
     __slots__ = ("_file", "_start", "size")
+    _file: PictureFile
+    _start: int
     size: int
 
     def __init__(self, media_type: str, file: PictureFile, start: int, size: int) -> None:

@@ -33,7 +33,7 @@ from layton_batch.records import Image, Item, JsonValue, Prompt, ResponseSchema
 from layton_batch.tasks.benchmark_rows import ItemRow
 from layton_batch.tasks.packaged import bundled_file
 from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings
-from layton_batch.tasks.qa import SUBMITTED, VERDICT_FIELDS, QaSettings, QaTask, parts_of
+from layton_batch.tasks.qa import VERDICT_FIELDS, QaSettings, QaTask, parts_of
 from layton_batch.tasks.reply_json import object_schema
 from layton_batch.tasks.templates import TemplateVariables, without_surrogates
 
@@ -47,15 +47,13 @@ _REFERENCES = {"answer": "Riddle answer", "solution": "Riddle solution", "justif
 _SHOWN_REFERENCES = "participant_references"
 
 _SLOTS: Mapping[str, TemplateVariables] = {
-    "participant_system": TemplateVariables(frozenset({"has_image"})),
-    "participant_question": TemplateVariables(frozenset({"question", "has_image"}), must=frozenset({"question"})),
-    "participant_hints": TemplateVariables(frozenset({"hints"}), must=frozenset({"hints"})),
-    "judge_system": TemplateVariables(frozenset({"has_image"})),
-    "judge_question": TemplateVariables(frozenset({"question", "has_image"}), must=frozenset({"question"})),
+    "participant_system": TemplateVariables(may="has_image"),
+    "participant_question": TemplateVariables("question", "has_image"),
+    "participant_hints": TemplateVariables("hints"),
+    "judge_system": TemplateVariables(may="has_image"),
+    "judge_question": TemplateVariables("question", "has_image"),
     "judge_submission": TemplateVariables(
-        frozenset({"hints", "answer", "solution", "justification", "submission", *SUBMITTED}),
-        must=frozenset({"submission"}),
-        instead=frozenset(SUBMITTED),
+        "submission", "hints answer solution justification", instead="submitted_answer submitted_justification"
     ),
 }
 
@@ -139,9 +137,7 @@ class JustifyTask(LaytonTask):
     prompts = "layton_justify"
     slots: Mapping[str, TemplateVariables] = {
         **{name: slots for name, slots in _SLOTS.items() if name != "participant_hints"},
-        _SHOWN_REFERENCES: TemplateVariables(
-            frozenset({"hints", "answer", "solution"}), must=frozenset({"answer", "solution"})
-        ),
+        _SHOWN_REFERENCES: TemplateVariables("answer solution", "hints"),
     }
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:

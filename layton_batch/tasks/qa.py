@@ -27,17 +27,14 @@ from layton_batch.tasks.templates import Templates, TemplateVariables, block, fe
 ANSWER_METRICS = ("answer_correct",)
 JUSTIFIED_METRICS = ("both_correct", "answer_correct", "justification_correct")
 
-SUBMITTED = ("submitted_answer", "submitted_justification")
-_SWITCHES = frozenset({"has_image", "with_justification"})
+_SWITCHES = "has_image with_justification"
 _SLOTS: Mapping[str, TemplateVariables] = {
-    "participant_system": TemplateVariables(_SWITCHES),
-    "participant_question": TemplateVariables(_SWITCHES | {"question"}, must=frozenset({"question"})),
-    "judge_system": TemplateVariables(_SWITCHES | {"with_reason"}),
-    "judge_question": TemplateVariables(_SWITCHES | {"question"}, must=frozenset({"question"})),
+    "participant_system": TemplateVariables(may=_SWITCHES),
+    "participant_question": TemplateVariables("question", _SWITCHES),
+    "judge_system": TemplateVariables(may=f"{_SWITCHES} with_reason"),
+    "judge_question": TemplateVariables("question", _SWITCHES),
     "judge_submission": TemplateVariables(
-        _SWITCHES | {"answer", "submission", *SUBMITTED},
-        must=frozenset({"submission"}),
-        instead=frozenset(SUBMITTED[:1]),
+        "submission", f"{_SWITCHES} answer submitted_justification", instead="submitted_answer"
     ),
 }
 _MOST_COLUMNS_SHOWN = 20
@@ -99,7 +96,7 @@ class QaTask:
         self._pictures = (options.folder or Path()) / settings.pictures if settings.pictures else None
         slots = dict(self.slots)
         if options.reasons:
-            slots["judge_system"] = replace(slots["judge_system"], must=frozenset({"with_reason"}))
+            slots["judge_system"] = replace(slots["judge_system"], must="with_reason")
         self._templates = Templates(PROMPTS / self.prompts, slots, options.prompts, as_written=settings.fence is False)
 
     @property

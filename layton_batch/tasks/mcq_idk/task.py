@@ -43,14 +43,12 @@ same with its present prompts (all LEXam rows). ``corrected``, the default: the 
 _PROMPT_END = {CORRECTED: "", ORIGINAL: "\n\n", ORIGINAL_V2: "\n"}
 """Line breaks after a prompt's last word."""
 
-_QUESTION = TemplateVariables(
-    frozenset({"instruction", "question", "options", "idk_letter"}), frozenset({"question", "options"})
-)
+_QUESTION = TemplateVariables("question options", "instruction idk_letter")
 _SLOTS: Mapping[str, TemplateVariables] = {
-    "instruction": TemplateVariables(frozenset({"idk_letter"}), must=frozenset({"idk_letter"})),
+    "instruction": TemplateVariables("idk_letter"),
     "corrected": _QUESTION,
     "original": _QUESTION,
-    "instruction_v2": TemplateVariables(frozenset({"idk_letter", "category", "course_name"})),
+    "instruction_v2": TemplateVariables(may="idk_letter category course_name"),
     "original_v2": _QUESTION,
 }
 

@@ -30,15 +30,13 @@ from layton_batch.tasks.thoughts import without_thoughts
 SPLITS = ("llm", "vlm")
 TRUNCATED, REFUSED = ENDINGS[FinishReason.LENGTH], ENDINGS[FinishReason.REFUSAL]
 
-_SHOWN = frozenset({"has_image", "images"})
+_SHOWN = "has_image images"
 _SLOTS: Mapping[str, TemplateVariables] = {
-    "participant_system": TemplateVariables(_SHOWN),
-    "participant_question": TemplateVariables(_SHOWN | {"question"}, must=frozenset({"question"})),
-    "participant_form": TemplateVariables(_SHOWN | {"evaluator", "chinese"}),
-    "judge_system": TemplateVariables(_SHOWN),
-    "judge_question": TemplateVariables(
-        _SHOWN | {"question", "reference", "response"}, must=frozenset({"question", "reference", "response"})
-    ),
+    "participant_system": TemplateVariables(may=_SHOWN),
+    "participant_question": TemplateVariables("question", _SHOWN),
+    "participant_form": TemplateVariables(may=f"{_SHOWN} evaluator chinese"),
+    "judge_system": TemplateVariables(may=_SHOWN),
+    "judge_question": TemplateVariables("question reference response", _SHOWN),
 }
 Rule = tuple[str, Mapping[str, JsonValue]]
 """An evaluator's name and its arguments."""

@@ -48,9 +48,7 @@ ALL = ("llm", "all")
 """Splits that mean every row; the first is what a manifest without a split says."""
 SPLITS = (*ALL, *(name.lower() for name in GROUPS))
 
-_SLOTS = {
-    "question": TemplateVariables(frozenset({"puzzle", "houses", "grid", "reasoned_grid"}), must=frozenset({"puzzle"}))
-}
+_SLOTS = {"question": TemplateVariables("puzzle", "houses grid reasoned_grid")}
 _BLANK = "___"
 _ORIGINAL_TOKENS = 4096
 _BASE_TOKENS, _TOKENS_A_CELL, _TOKEN_STEP = 4096, 768, 1024
