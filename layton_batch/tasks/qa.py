@@ -21,7 +21,7 @@ from layton_batch.states import PredictionKind
 from layton_batch.tasks.benchmark_rows import ItemRow, with_folders
 from layton_batch.tasks.packaged import PROMPTS, bundled_file
 from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings
-from layton_batch.tasks.reply_json import as_text, joined, object_schema, read_marks, read_reply, unread
+from layton_batch.tasks.reply_json import as_bool, as_text, joined, object_schema, read_reply, read_verdict, unread
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
 
 ANSWER_METRICS = ("answer_correct",)
@@ -124,8 +124,7 @@ class QaTask:
         reply = read_reply(response, ("answer", "justification") if self._is_justified else ("answer",))
         if reply.value is None:
             return replace(prediction, note=reply.note)
-        read = _justified_answer if self._is_justified else _plain_answer
-        answer, justification, note = read(reply.value, reply.note)
+        answer, justification, note = _submission(reply.value, reply.note, is_justified=self._is_justified)
         kind = PredictionKind.UNPARSED if answer is None else PredictionKind.ANSWERED
         return replace(prediction, kind=kind, answer=answer, justification=justification, note=note)
 
@@ -154,11 +153,11 @@ class QaTask:
 
     def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
         fields = VERDICT_FIELDS if self._is_justified else VERDICT_FIELDS[:1]
-        marks, note = read_marks(response, fields)
-        answer, justification = (marks.get(name) for name in VERDICT_FIELDS)
-        reply = read_reply(response, fields).value if marks and self._options.reasons else None
-        reason = None if reply is None else as_text(reply.get(REASON))
-        return Verdict(item_id, model, judge, answer, justification, note, reason)
+        reply = read_verdict(response, fields)
+        value = reply.value or {}
+        answer, justification = (as_bool(value.get(name)) if name in fields else None for name in VERDICT_FIELDS)
+        reason = as_text(value.get(REASON)) if self._options.reasons else None
+        return Verdict(item_id, model, judge, answer, justification, reply.note, reason)
 
     def _switches(self, item: Item) -> Mapping[str, bool]:
         return {"has_image": bool(item.images), "with_justification": self._is_justified}
@@ -263,24 +262,17 @@ def _framed(answer: str, justification: str | None, *, fenced: bool) -> str:
 
 # ---- replies to predictions ----------------------------------------------------------------------------------------
 
-_Submission = tuple[str | None, str | None, str | None]
-"""Answer, justification and note of a reply's object; no answer means it cannot be judged."""
 
-
-def _plain_answer(value: Mapping[str, JsonValue], note: str | None) -> _Submission:
+def _submission(
+    value: Mapping[str, JsonValue], note: str | None, *, is_justified: bool
+) -> tuple[str | None, str | None, str | None]:
+    """Return answer, justification and note of a reply's object; no answer means that it cannot be judged."""
     answer, answer_note = _field(value, "answer")
-    if answer is not None and not answer.strip():
-        answer, answer_note = None, "blank answer"
-    return answer, None, joined(note, answer_note)
-
-
-def _justified_answer(value: Mapping[str, JsonValue], note: str | None) -> _Submission:
-    answer, answer_note = _field(value, "answer")
-    justification, justification_note = _field(value, "justification")
+    justification, justification_note = _field(value, "justification") if is_justified else (None, None)
     if answer is not None and not answer.strip():
         # Some models leave their answer to the end of the justification; the paper's juries saw those and passed some.
         answer, answer_note = ("" if (justification or "").strip() else None), "blank answer"
-    return answer, justification or "", joined(note, answer_note, justification_note)
+    return answer, (justification or "") if is_justified else None, joined(note, answer_note, justification_note)
 
 
 def _field(value: Mapping[str, JsonValue], name: str) -> tuple[str | None, str | None]:

@@ -245,15 +245,15 @@ def _excerpt(text: str) -> str:
 _AROUND = r"[\s\\\"'*`]{0,8}"
 
 
-def read_marks(response: Response, fields: Sequence[str]) -> tuple[Mapping[str, bool | None], str | None]:
-    """Return the true-or-false fields of a judge's reply, and a note on what cannot be read; no field of a reply that
-    contradicts itself."""
+def read_verdict(response: Response, fields: Sequence[str]) -> ReplyObject:
+    """Find the object of a judge's reply; none in a reply that contradicts itself. The note names the fields that are
+    not true or false."""
     note = failure(response) or _contradiction(response.text or "", fields)
     reply = ReplyObject(None, note) if note is not None else read_reply(response, fields)
     if reply.value is None:
-        return {}, reply.note
-    marks = {name: as_bool(reply.value.get(name)) for name in fields}
-    return marks, joined(reply.note, *(f"{name} is not true or false" for name, mark in marks.items() if mark is None))
+        return reply
+    unread = (f"{name} is not true or false" for name in fields if as_bool(reply.value.get(name)) is None)
+    return ReplyObject(reply.value, joined(reply.note, *unread))
 
 
 def _contradiction(text: str, fields: Sequence[str]) -> str | None:

@@ -21,7 +21,7 @@ from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.benchmark_rows import ItemRow, with_folders
 from layton_batch.tasks.packaged import PROMPTS, bundled_file
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions, TaskSettings
-from layton_batch.tasks.reply_json import ENDINGS, failure, object_schema, read_marks, unread
+from layton_batch.tasks.reply_json import ENDINGS, as_bool, failure, object_schema, read_verdict, unread
 from layton_batch.tasks.rome import published, reader
 from layton_batch.tasks.rome.published import ORIGINAL, RomeGrade
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
@@ -201,8 +201,9 @@ class JudgedRomeTask(_Rome):
         """Read the answer's part of a verdict; there is no justification to judge."""
         if self._is_original and failure(response) is None:
             return Verdict(item_id, model, judge, published.judgement(response.text or ""), None)
-        marks, note = read_marks(response, (_FIELD,))
-        return Verdict(item_id, model, judge, marks.get(_FIELD), None, note)
+        reply = read_verdict(response, (_FIELD,))
+        is_correct = as_bool((reply.value or {}).get(_FIELD))
+        return Verdict(item_id, model, judge, is_correct, None, reply.note)
 
 
 def rome_task(options: TaskOptions, settings: RomeSettings) -> Task:
