@@ -1,11 +1,10 @@
 """Replies made elsewhere: evaluate-idk's files, and its table, ensembles and bar chart of several models.
 
-Predictions have ``item_id``, ``response`` (text; null is an empty reply; a list is several replies, of which the best
-counts per metric) and, where no items are given, ``gold`` (a letter) and ``n_options`` (real options, default 4). Items
-have ``item_id`` or ``id`` and the same two, or their options and the right one in any form of this task. Such items
-name no letter: a letter of a prediction means the order of the prediction's own ``options``, else its own ``gold``,
-else the order of the options in the file of items. A prediction may have ``finish_reason``: the corrected protocol
-reads no answer out of a refusal, and minds that a reply was cut off.
+Predictions have ``item_id``, ``response`` (text; null is an empty reply) and, where no items are given, ``gold`` (a
+letter) and ``n_options`` (real options, default 4). Items have ``item_id`` or ``id`` and the same two, or their options
+and the right one in any form of this task. Such items name no letter: a letter of a prediction means the order of the
+prediction's own ``options``, else its own ``gold``, else the order of the options in the file of items. A prediction
+may have ``finish_reason``: the corrected protocol reads no answer out of a refusal, and minds that a reply was cut off.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from layton_batch.tasks.mcq_idk.items import (
     option_letters,
 )
 from layton_batch.tasks.mcq_idk.lighteval import as_predictions, is_detail, models_of
-from layton_batch.tasks.mcq_idk.metrics import ABSTAINED, CORRECT, NO_LETTER, WRONG, best_of
 from layton_batch.tasks.mcq_idk.published_table import (
     TableRow,
     ensemble_votes,
@@ -38,7 +36,7 @@ from layton_batch.tasks.mcq_idk.published_table import (
     ordered,
     vote_estimates,
 )
-from layton_batch.tasks.mcq_idk.task import CORRECTED, tag_of
+from layton_batch.tasks.mcq_idk.task import CORRECTED
 from layton_batch.tasks.offline import (
     Columns,
     Document,
@@ -48,8 +46,6 @@ from layton_batch.tasks.offline import (
     as_json,
     estimates_in,
     id_in,
-    no_response,
-    response,
 )
 from layton_batch.text import first_of, plural
 
@@ -120,12 +116,9 @@ class McqForm(OfflineForm):
             )
         return item
 
-    def _grade(self, item: Item, row: FileRow, where: str) -> tuple[Prediction, Grade]:
-        self._check_text(row, where)
-        answer = row["response"]
-        if isinstance(answer, list) and answer:
-            return _best(item, [self._judged(item, _reply(part, row, where)) for part in answer])
-        return self._judged(item, _reply("" if answer == [] else answer, row, where))
+    def _response(self, row: FileRow, where: str) -> Response:
+        is_empty = self.text_column in row and row[self.text_column] is None and row.get("is_missing") is not True
+        return super()._response({**row, self.text_column: ""} if is_empty else row, where)
 
     def _record(self, row: FileRow, item: Item, prediction: Prediction, grade: Grade) -> dict[str, object]:
         in_order = "order" in item.payload and row.get("options") is None
@@ -188,26 +181,3 @@ def _item(name: str, row: FileRow, where: str) -> Item:
     is_whole = isinstance(listed, list) and len(listed) == n_options
     options: JsonValue = listed if is_whole else list(letters)
     return Item(name, "", "", "", payload={"options": options, "gold": letter})
-
-
-def _reply(value: JsonValue, row: FileRow, where: str) -> Response:
-    if value is None:
-        return no_response("no reply") if row.get("is_missing") is True else response("", row)
-    if not isinstance(value, str):
-        raise DataError(f"{where}: column 'response' must be text or null, not {type(value).__name__}")
-    return response(value, row)
-
-
-def _best(item: Item, replies: Sequence[tuple[Prediction, Grade]]) -> tuple[Prediction, Grade]:
-    """Return several replies as one: the best mark of every metric, and all letters."""
-    first, marks = replies[0][0], best_of([grade.marks for _, grade in replies])
-    letters = dict.fromkeys(prediction.answer for prediction, _ in replies if prediction.answer is not None)
-    outcome, kind = (WRONG if letters else NO_LETTER), PredictionKind.ANSWERED
-    if marks["extract_fail"]:
-        kind = PredictionKind.UNPARSED
-    elif marks["idk_freq"]:
-        outcome, kind = ABSTAINED, PredictionKind.ABSTAINED
-    if marks["trad_score"]:
-        outcome = CORRECT
-    best = Prediction(item.id, first.model, kind, ",".join(letters) or None, ending=first.ending)
-    return best, Grade(item.id, first.model, dict(marks), tag_of(outcome, best))

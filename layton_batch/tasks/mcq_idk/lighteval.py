@@ -30,14 +30,14 @@ class _ModelConfig(msgspec.Struct):
     model_name: str = ""
 
 
-class _General(msgspec.Struct):
+class _GeneralConfig(msgspec.Struct):
     llm: _ModelConfig | None = msgspec.field(name="model_config", default=None)
     model_name: str = ""
 
 
 class _Totals(msgspec.Struct):
     results: dict[str, dict[str, float | None]]
-    config_general: _General = msgspec.field(default_factory=_General)
+    config_general: _GeneralConfig = msgspec.field(default_factory=_GeneralConfig)
 
 
 class _Doc(msgspec.Struct):
@@ -47,13 +47,13 @@ class _Doc(msgspec.Struct):
     query: str | None = None
 
 
-class _Reply(msgspec.Struct):
+class _ModelResponse(msgspec.Struct):
     text: list[str | None] | str | None = None
 
 
 class _Detail(msgspec.Struct):
     doc: _Doc
-    model_response: _Reply
+    model_response: _ModelResponse
 
 
 def models_of(path: Path, benchmark: str | None, *, every_run: bool) -> list[ModelFile]:
@@ -155,12 +155,14 @@ def as_predictions(rows: Iterable[FileRow], path: Path) -> Iterator[FileRow]:
         gold = doc.gold_index if isinstance(doc.gold_index, int) else next(iter(doc.gold_index), -1)
         if not 0 <= gold < min(n_options, len(ascii_uppercase)):
             raise DataError(f"{path}, row {number}: gold_index {gold} is no real option of {n_options}")
+        text = detail.model_response.text
+        replies = text if isinstance(text, list) else [text]
+        if len(replies) > 1:
+            raise DataError(f"{path}, row {number}: {len(replies)} replies to one question; only one is graded")
         yield {
             "item_id": doc.id if doc.id not in (None, "") else str(number),
             "gold": ascii_uppercase[gold],
             "n_options": n_options,
             "query": doc.query,
-            "response": [*detail.model_response.text]
-            if isinstance(detail.model_response.text, list)
-            else detail.model_response.text,
+            "response": replies[0] if replies else None,
         }
