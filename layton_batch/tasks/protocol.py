@@ -7,7 +7,7 @@ jury is asked and understood (``judge_prompt``, ``parse_verdict``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -47,11 +47,9 @@ class TaskSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Factory(Protocol):
-    """Factory of a task: a class or function of the options and, if the task has any, of its ``settings``, a model
-    derived from ``TaskSettings``. Without a model its keyword parameters are keys of ``[task_options]``."""
-
-    def __call__(self, options: TaskOptions, **settings: JsonValue) -> Task: ...
+Factory = Callable[..., "Task"]
+"""Factory of a task: a class or function of the options and, if the task has any, of its ``settings``, a model derived
+from ``TaskSettings``."""
 
 
 @dataclass(frozen=True, slots=True)
