@@ -59,12 +59,6 @@ class RomeForm(OfflineForm):
             items_by_id[item.id] = item
         return list(items_by_id.values())
 
-    def _id(self, row: FileRow, where: str) -> str:
-        value = row.get("question_id")
-        if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-            raise DataError(f"{where}: question_id must be a text or a number")
-        return str(value)
-
     def _item(self, row: FileRow, where: str) -> Item:
         """Make an item of a row as it is; a field that it lacks costs a prediction its mark."""
         return Item(self._id(row, where), "", "", "", payload=row)
