@@ -1,9 +1,8 @@
 """qa: questions of one's own, in words or with pictures, whose answers a jury judges.
 
 Rows have ``question`` and, as far as there are any: ``answer`` (the reference; or ``reference``, ``expected``,
-``target``), ``id``, ``category``, ``context`` (a
-text that the question is about), ``images`` and ``split``. ``layton`` is this task with its own prompts, columns and
-protocol.
+``target``), ``id``, ``category``, ``context`` (a text that the question is about), ``images`` and ``split``.
+``layton`` is this task with its own prompts, columns and protocol.
 """
 
 from __future__ import annotations
