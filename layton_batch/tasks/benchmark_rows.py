@@ -16,7 +16,7 @@ from layton_batch.errors import DataError
 from layton_batch.files import limits
 from layton_batch.files.sources import Rows, SourceRows
 from layton_batch.records import Image, JsonValue
-from layton_batch.tasks.templates import without_surrogates
+from layton_batch.text import without_surrogates
 
 MAX_ID_CHARS = 200
 MAX_BYTES = 20_000_000

@@ -35,7 +35,8 @@ from layton_batch.tasks.packaged import bundled_file
 from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings
 from layton_batch.tasks.qa import VERDICT_FIELDS, QaSettings, QaTask, parts_of
 from layton_batch.tasks.reply_json import object_schema
-from layton_batch.tasks.templates import TemplateVariables, without_surrogates
+from layton_batch.tasks.templates import TemplateVariables
+from layton_batch.text import without_surrogates
 
 SPLITS = ("llm", "vlm")
 HINT_COLUMNS = ("first_hint", "second_hint", "third_hint", "special_hint")

@@ -28,7 +28,7 @@ from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks import validate_items
 from layton_batch.tasks.protocol import RuleTask, stratum_of
-from layton_batch.tasks.templates import without_surrogates
+from layton_batch.text import without_surrogates
 
 if TYPE_CHECKING:
     import altair as alt

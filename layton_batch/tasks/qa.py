@@ -21,7 +21,8 @@ from layton_batch.tasks.benchmark_rows import ItemRow, with_folders
 from layton_batch.tasks.packaged import PROMPTS, bundled_file
 from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings
 from layton_batch.tasks.reply_json import as_bool, as_text, joined, object_schema, read_reply, read_verdict, unread
-from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
+from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence
+from layton_batch.text import without_surrogates
 
 ANSWER_METRICS = ("answer_correct",)
 JUSTIFIED_METRICS = ("both_correct", "answer_correct", "justification_correct")

@@ -16,8 +16,8 @@ from typing import Any, cast
 
 from layton_batch.records import Item, JsonValue, Prediction, Response, ResponseSchema
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
-from layton_batch.tasks.templates import without_surrogates
 from layton_batch.tasks.thoughts import without_thoughts
+from layton_batch.text import without_surrogates
 
 JsonObject = Mapping[str, JsonValue]
 Fields = list[tuple[str, JsonValue]]

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.errors import ManifestError
-from layton_batch.text import IGNORABLE, did_you_mean
+from layton_batch.text import IGNORABLE, did_you_mean, without_surrogates
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -188,7 +188,6 @@ _INVISIBLE = re.compile(
     "\U000110bd\U000110cd\U00013430-\U0001343f]"
 )
 """Invisible, control, format, separator and surrogate characters beyond those that JSON escapes by itself."""
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _TILDES = re.compile("~+")
 _SHORTEST_FENCE = 4
 
@@ -204,17 +203,6 @@ def block(text: str) -> str:
     longest = max(map(len, _TILDES.findall(clean))) if "~" in clean else 0
     line = "~" * max(_SHORTEST_FENCE, longest + 1)
     return f"{line}\n{clean}\n{line}"
-
-
-def without_surrogates(text: str) -> str:
-    """The text with lone surrogates replaced, so that it can be encoded and stored."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return _LONE_SURROGATE.sub("�", text)
-    return text
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -14,8 +14,8 @@ from layton_batch.records import Image, Item, Prediction, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.templates import block, fence, without_surrogates
-from layton_batch.text import plain
+from layton_batch.tasks.templates import block, fence
+from layton_batch.text import plain, without_surrogates
 
 TASK = LaytonTask(TaskOptions("llm"))
 ITEM = Item("i", "llm", "c", "Q?", (), ("hint",), "A", "J", "S")

@@ -22,7 +22,7 @@ from string import ascii_lowercase, ascii_uppercase
 from layton_batch.errors import DataError
 from layton_batch.records import Item, JsonValue
 from layton_batch.tasks.benchmark_rows import ItemRow
-from layton_batch.tasks.templates import without_surrogates
+from layton_batch.text import without_surrogates
 
 FileRow = Mapping[str, JsonValue]
 

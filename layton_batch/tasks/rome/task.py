@@ -24,8 +24,9 @@ from layton_batch.tasks.protocol import Candidate, Task, TaskOptions, TaskSettin
 from layton_batch.tasks.reply_json import ENDINGS, as_bool, failure, object_schema, read_verdict, unread
 from layton_batch.tasks.rome import published, reader
 from layton_batch.tasks.rome.published import ORIGINAL, RomeGrade
-from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
+from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence
 from layton_batch.tasks.thoughts import without_thoughts
+from layton_batch.text import without_surrogates
 
 SPLITS = ("llm", "vlm")
 TRUNCATED, REFUSED = ENDINGS[FinishReason.LENGTH], ENDINGS[FinishReason.REFUSAL]

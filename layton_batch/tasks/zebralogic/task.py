@@ -20,7 +20,7 @@ from layton_batch.tasks.benchmark_rows import ItemRow
 from layton_batch.tasks.packaged import PROMPTS, bundled_file
 from layton_batch.tasks.protocol import TaskOptions, TaskSettings
 from layton_batch.tasks.reply_json import ENDINGS, is_whole_object, joined, unread
-from layton_batch.tasks.templates import Templates, TemplateVariables, block, without_surrogates
+from layton_batch.tasks.templates import Templates, TemplateVariables, block
 from layton_batch.tasks.zebralogic.agi_evals import ORIGINAL
 from layton_batch.tasks.zebralogic.grids import (
     GoldGrid,
@@ -32,6 +32,7 @@ from layton_batch.tasks.zebralogic.grids import (
 )
 from layton_batch.tasks.zebralogic.reader import CORRECTED
 from layton_batch.tasks.zebralogic.zeroeval import ZEROEVAL
+from layton_batch.text import without_surrogates
 
 PROTOCOLS: Mapping[str, GridRules] = {rules.name: rules for rules in (CORRECTED, ORIGINAL, ZEROEVAL)}
 """The protocols by name; the first is the default."""
