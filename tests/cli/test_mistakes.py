@@ -183,7 +183,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (f"judge {TOO_LONG}", "too long"),
         # items
         ("check ''", "check"),
-        ("check title.csv", "title.csv, line 1"),
+        ("check title.csv", "title.csv, line 2"),
         ("check german.csv", "'Frage'"),
         ("check options.csv", "line 2"),
         ("check latin.csv", "latin.csv, line 2"),
