@@ -34,6 +34,7 @@ _UNSEEN = re.compile(
     "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _CENT, _SMALL = Decimal("0.01"), Decimal("0.0001")
 
 
@@ -61,6 +62,17 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _UNSEEN.sub(lambda match: f"‹U+{ord(match[0]):04X}›", text)
+
+
+def without_surrogates(text: str) -> str:
+    """The text with lone surrogates replaced, so that it can be encoded and stored."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _LONE_SURROGATE.sub("�", text)
+    return text
 
 
 def shortened(text: str, letters: int) -> str:

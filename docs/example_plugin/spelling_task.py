@@ -9,7 +9,13 @@ from typing import Literal
 from layton_batch.errors import DataError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import PredictionKind, RequestOutcome
-from layton_batch.tasks.protocol import TaskOptions
+from layton_batch.tasks.protocol import TaskOptions, TaskSettings
+
+
+class SpellingSettings(TaskSettings):
+    """``[task_options]`` of the task."""
+
+    case_matters: bool = False
 
 
 class SpellingTask:
@@ -19,8 +25,8 @@ class SpellingTask:
     metrics: Sequence[str] = ("exact",)
     uses_jury: Literal[False] = False
 
-    def __init__(self, options: TaskOptions, case_matters: bool = False) -> None:
-        self._case_matters = case_matters
+    def __init__(self, options: TaskOptions, settings: SpellingSettings) -> None:
+        self._case_matters = settings.case_matters
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         return [self._item(row, number) for number, row in enumerate(rows, 1)]

@@ -19,7 +19,7 @@ from layton_batch.sandbox.answerers.replay import Recording, ReplayAnswerer
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from layton_batch.tasks import BUILT_IN, FIRST, load_task
 from layton_batch.tasks.protocol import TaskOptions
-from layton_batch.tasks.templates import without_surrogates
+from layton_batch.text import without_surrogates
 
 _SPLITS = ("llm", "vlm")
 _ANSWER, _JUSTIFICATION = "is_answer_correct_", "is_justification_correct_"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +25,7 @@ from layton_batch.commands.parameters import (
 from layton_batch.commands.sources import named_sources, read_judged_sources
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
-from layton_batch.files.sources import portions, user_path
+from layton_batch.files.sources import file_rows, user_path
 from layton_batch.grading.board_sources import BoardOptions, run_sources
 from layton_batch.reports.document import Document
 from layton_batch.reports.label_sheet import (
@@ -148,9 +147,8 @@ def _check_replaceable(path: Path) -> None:
         raise ManifestError(f"label plan: --out {path}: name a file that ends in .csv or .jsonl")
     if not path.is_file():
         return
-    placed = chain.from_iterable(portions(str(path.absolute()), Path(), environment()))
     try:
-        rows = [row for _, row in placed]
+        rows = [row for _, row in file_rows(path, str(path))]
     except DataError as error:
         raise ManifestError(f"label plan: --out {path}: name another file: {error}") from error
     if not all(map(is_row_to_label, rows)):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from layton_batch.errors import FileError, file_error
 from layton_batch.processes import is_gone, machine, myself
@@ -103,52 +103,52 @@ def scratch(path: Path) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-_guards: list[tuple[Path, tuple[str, int, str], Callable[[], None]]] = []
-
-
-@contextmanager
-def guarded(root: Path, check: Callable[[], None]) -> Iterator[None]:
-    """While the block runs, ``check`` is called before this process gives a file below ``root`` its name or removes
-    it. It raises where the process may not write there any more: it was frozen, and another took the run over."""
-    guard = root, myself(), check
-    _guards.append(guard)
-    try:
-        yield
-    finally:
-        _guards.remove(guard)
-
-
 Recorder = Callable[[Path, Path], AbstractContextManager[None]]
 """Takes the path that a file is about to get, and the path where its content is until then."""
-_recorders: list[tuple[Path, tuple[str, int, str], Recorder]] = []
+Hook = TypeVar("Hook")
+Hooks = list[tuple[Path, tuple[str, int, str], Hook]]
+"""What is called for files below a folder that this process writes; the newest alone."""
+_guards: Hooks[Callable[[], None]] = []
+_recorders: Hooks[Recorder] = []
+
+
+def guarded(root: Path, check: Callable[[], None]) -> AbstractContextManager[None]:
+    """While the block runs, ``check`` is called before this process gives a file below ``root`` its name or removes
+    it. It raises where the process may not write there any more: it was frozen, and another took the run over."""
+    return _hooked(_guards, root, check)
+
+
+def recorded(root: Path, record: Recorder) -> AbstractContextManager[None]:
+    """While the block runs, each file below ``root`` that this process writes gets its name within ``record``."""
+    return _hooked(_recorders, root, record)
 
 
 @contextmanager
-def recorded(root: Path, record: Recorder) -> Iterator[None]:
-    """While the block runs, each file below ``root`` that this process writes gets its name within ``record``."""
-    recorder = root, myself(), record
-    _recorders.append(recorder)
+def _hooked(hooks: Hooks[Hook], root: Path, hook: Hook) -> Iterator[None]:
+    entry = root, myself(), hook
+    hooks.append(entry)
     try:
         yield
     finally:
-        _recorders.remove(recorder)
+        hooks.remove(entry)
+
+
+def _newest(hooks: Hooks[Hook], path: Path) -> Hook | None:
+    matching = (hook for root, process, hook in reversed(hooks) if path.is_relative_to(root) and process == myself())
+    return next(matching, None)
 
 
 def _recorded(path: Path, content: Path) -> AbstractContextManager[None]:
     """Return the newest recorder's context for the path."""
     _check_guards(path)
-    for root, process, record in reversed(_recorders):
-        if path.is_relative_to(root) and process == myself():
-            return record(path, content)
-    return nullcontext()
+    record = _newest(_recorders, path)
+    return nullcontext() if record is None else record(path, content)
 
 
 def _check_guards(path: Path) -> None:
     """Call the newest check for the path."""
-    for root, process, check in reversed(_guards):
-        if path.is_relative_to(root) and process == myself():
-            check()
-            return
+    if (check := _newest(_guards, path)) is not None:
+        check()
 
 
 def remove(path: Path) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import csv
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import orjson
 
@@ -29,12 +30,13 @@ _BLANK = " ,;\t\r\n"
 """Characters of a line without a name of a column, as spreadsheet programs write an empty row."""
 INDEX = "Unnamed: 0"
 """The name of a first column without one, as pandas writes its index and calls it when it reads the file again."""
+Cell = TypeVar("Cell")
 _QUOTED = re.compile(r'"[^"]*"')
 
 
 def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]]:
     """Yield each row with its line. An empty cell is null. A JSON list or object, such as options, is parsed; all other
-    cells are text, numbers too. Where the header has a blank after each separator, blanks there are dropped.
+    cells are text, numbers too. Blanks behind a separator are dropped.
 
     Raises DataError with file, line and reason.
     """
@@ -48,23 +50,13 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
             while first and not first.strip(_BLANK):
                 before, first = before + 1, handle.readline()
             separator = separator_line[1] if separator_line else _separator(first, path)
-            reader = csv.reader(
-                itertools.chain([first], handle),
-                delimiter=separator,
-                strict=True,
-                skipinitialspace=_has_blanks(first, separator),
-            )
-            named = next(reader, [])
-            header = [column.strip() for column in without_end(named)]
-            header[:1] = [header[0] or INDEX * (INDEX not in header)] if header else []
-            check_header(header, f"{name}, line {1 + before}")
+            lines = itertools.chain([first], handle)
+            reader = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
+            header = header_of(next(reader, []), f"{name}, line {1 + before}")
             line = reader.line_num + 1 + before
             for cells in reader:
                 if any(cells):
-                    cells = _fitted(cells, header, named, f"{name}, line {1 + before}")
-                    if len(cells) != len(header):
-                        raise DataError(f"{name}, line {line}: {len(cells)} cells; the header has {len(header)}")
-                    yield line, {column: typed_cell(cell) for column, cell in zip(header, cells, strict=True)}
+                    yield line, row_of(header, cells, f"{name}, line {line}", typed_cell)
                 line = reader.line_num + 1 + before
     except UnicodeError as error:
         raise DataError(f"{name}, {_undecodable(path, name, line)}; save it as CSV in UTF-8") from error
@@ -72,22 +64,31 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
         raise DataError(f"{name}, line {line}: not CSV ({error})") from error
 
 
-def without_end(header: list[str]) -> list[str]:
-    """Return a header without the empty cells at its end, as a separator behind the last column makes them."""
-    count = len(header)
-    while count and not header[count - 1].strip():
+def header_of(cells: Sequence[object], place: str) -> list[str]:
+    """Return the columns' names in a header line; empty cells behind the last one are dropped. Raises DataError if a
+    column has no name, or another one's."""
+    header = ["" if cell is None else str(cell).strip() for cell in cells]
+    while header and not header[-1]:
+        header.pop()
+    if header and not header[0] and INDEX not in header:
+        header[0] = INDEX
+    twice = sorted({column for column in header if header.count(column) > 1})
+    if "" in header or twice:
+        reason = "has a column without a name" if "" in header else f"names a column twice: {twice[0]!r}"
+        raise DataError(f"{place}: the header {reason}")
+    return header
+
+
+def row_of(
+    header: Sequence[str], cells: Sequence[Cell], place: str, read: Callable[[Cell], JsonValue]
+) -> dict[str, JsonValue]:
+    """Return a row by column. Raises DataError for too few cells, and for a filled one behind the last column."""
+    count = len(cells)
+    while count > len(header) and cells[count - 1] in (None, ""):
         count -= 1
-    return header[:count]
-
-
-def _fitted(cells: list[str], header: list[str], named: list[str], place: str) -> list[str]:
-    """Return the cells of a row without empty ones behind the last column. Raises DataError for a filled one there,
-    where the whole header, ``named``, has an empty cell."""
-    while len(cells) > len(header) and not cells[-1].strip():
-        cells.pop()
-    if len(header) < len(cells) <= len(named):
-        check_header(named, place)
-    return cells
+    if count != len(header):
+        raise DataError(f"{place}: {count} cells; the header has {len(header)}")
+    return {column: read(cell) for column, cell in zip(header, cells, strict=False)}
 
 
 def _undecodable(path: Path, name: str, read: int) -> str:
@@ -114,21 +115,6 @@ def _separator(header: str, path: Path) -> str:
         return "\t"
     bare = _QUOTED.sub("", header)
     return max((",", ";", "\t"), key=bare.count)  # the first of equals
-
-
-def _has_blanks(header: str, separator: str) -> bool:
-    """Tell whether a blank follows each separator between the columns' names."""
-    _, *later_names = _QUOTED.sub('""', header).rstrip(_BLANK).split(separator)
-    return bool(later_names) and all(name.startswith(" ") for name in later_names)
-
-
-def check_header(header: list[str], place: str) -> None:
-    """Raise DataError where a column has no name, or another one's."""
-    wrong = [column for column in header if not column.strip()]
-    twice = sorted({column for column in header if header.count(column) > 1})
-    if wrong or twice:
-        reason = "has a column without a name" if wrong else f"names a column twice: {twice[0]!r}"
-        raise DataError(f"{place}: the header {reason}")
 
 
 def typed_cell(cell: str) -> JsonValue:

@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import IO, Any
 
@@ -40,12 +40,12 @@ class PictureFile:
         except OSError as error:
             raise _no_space(error) from error
         start, self._end = self._end, self._end + len(content)
-        return StoredImage(image.media_type, StoredText(self, start, len(content)))
+        return StoredImage(image.media_type, self, start, len(content))
 
-    def read(self, start: int, size: int) -> bytes:
-        """Read ``size`` bytes from ``start``. Raises StorageError where they cannot be read."""
+    def read(self, start: int, size: int) -> str:
+        """Read a picture's base64 text. Raises StorageError where it cannot be read."""
         try:
-            return os.pread(self._file.fileno(), size, start)
+            return os.pread(self._file.fileno(), size, start).decode("utf-8", "surrogatepass")
         except OSError as error:
             raise _no_space(error) from error
 
@@ -59,35 +59,22 @@ def _no_space(error: OSError) -> Exception:
     return file_error(f"{tempfile.gettempdir()}: cannot keep pictures there: {error.strerror or error}", error)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredText:
-    """A text of ``size`` bytes in a file of pictures."""
+class StoredImage(Image):
+    """An image whose base64 text is read from a file whenever it is asked for. ``size``: bytes of that text."""
 
-    file: PictureFile
-    start: int
+    __slots__ = ("_file", "_start", "size")
+    _file: PictureFile
+    _start: int
     size: int
 
-
-class StoredImage(Image):
-    """An image whose base64 text is read from a file whenever it is asked for."""
-
-    __slots__ = ("_text",)
-    _text: str | StoredText
-
-    def __init__(self, media_type: str, base64: str | StoredText) -> None:
-        object.__setattr__(self, "media_type", media_type)
-        object.__setattr__(self, "_text", base64)
+    def __init__(self, media_type: str, file: PictureFile, start: int, size: int) -> None:
+        for name, value in zip(("media_type", *self.__slots__), (media_type, file, start, size), strict=True):
+            object.__setattr__(self, name, value)
 
     @property
     def base64(self) -> str:
         """Return the base64 text, without line breaks."""
-        text = self._text
-        return text if isinstance(text, str) else text.file.read(text.start, text.size).decode("utf-8", "surrogatepass")
-
-    @property
-    def size(self) -> int:
-        """Return the bytes of the base64 text."""
-        return len(self._text) if isinstance(self._text, str) else self._text.size
+        return self._file.read(self._start, self.size)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Image):

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, AnyStr
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.settings import Settings
@@ -74,19 +74,14 @@ def check_is_file(path: Path, name: str) -> None:
         raise DataError(f"{name}: is a pipe or a device, not a file; write its content to a file first")
 
 
-def lines(handle: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
+def lines(handle: IO[AnyStr], name: str) -> Iterator[tuple[int, AnyStr]]:
     """Yield each line of a file with its number. Raises DataError for a line beyond the limit of a row."""
     longest, number = LIMITS.row_mib * _MIB, 0
     while line := handle.readline(longest + 1):
         number += 1
-        check_row(len(line), f"{name}, line {number}")
+        if len(line) > longest:
+            raise LIMITS.exceeded("row_mib", f"{name}, line {number}", "the line has")
         yield number, line
-
-
-def check_row(size: int, place: str) -> None:
-    """Raise DataError for a line of ``size`` bytes that is beyond the limit of a row."""
-    if size > LIMITS.row_mib * _MIB:
-        raise LIMITS.exceeded("row_mib", place, "the line has")
 
 
 def check_download(size: int, source: str) -> None:

@@ -9,14 +9,12 @@ import base64
 import codecs
 import glob
 import io
-import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from datetime import date, datetime, time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
@@ -36,12 +34,9 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, JsonValue]
 
-_AT_ONCE = 1 << 18  # bytes of lines, which stay at hand of a processor
-_FEW_AT_ONCE = 1 << 14  # where a line is of no use any more when the next one is taken
 ITEM_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx")
 """Name endings of files of items."""
 _PARQUET_MAGIC = b"PAR1"
-_UTF_8_MARK = b"\xef\xbb\xbf"
 
 
 class RowLocation(NamedTuple):
@@ -128,31 +123,22 @@ def placed_rows(
     source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True
 ) -> Iterator[tuple[RowLocation, Row]]:
     """Yield the rows as ``read_rows`` does, one at a time, with locations. An error is raised when it is reached."""
-    rows = itertools.chain.from_iterable(portions(source, base, settings, clock, patient=patient))
-    first = next(rows, None)
-    if first is None:
-        raise nothing_in(source)
-    yield first
-    yield from rows
-
-
-def nothing_in(source: str) -> DataError:
-    """Return the error for a source without rows."""
-    return DataError(f"{shown(source)}: there is no row")
-
-
-def portions(
-    source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True
-) -> Iterator[Iterable[tuple[RowLocation, Row]]]:
-    """Yield the rows as ``placed_rows`` does, in portions; possibly none. Portions of JSONL are :class:`JsonLines`."""
     if settings.only_below is not None and not _is_below(source, settings.only_below):
         raise MissingSourceError(f"{shown(source)}: is not in the bundle, and nothing else is read")
     if is_address(source):
         with downloaded(*located(source, settings), clock or SystemClock(), patient=patient) as path:
-            yield from _taken(path, shown(source), _AT_ONCE)
+            yield from _at_least_one(file_rows(path, shown(source)), shown(source))
     else:
-        for path in local_files(source, base, settings.cwd):
-            yield from _taken(path, str(path), _AT_ONCE)
+        files = local_files(source, base, settings.cwd)
+        yield from _at_least_one((row for path in files for row in file_rows(path, str(path))), source)
+
+
+def _at_least_one(rows: Iterable[tuple[RowLocation, Row]], source: str) -> Iterator[tuple[RowLocation, Row]]:
+    row = None
+    for row in rows:
+        yield row
+    if row is None:
+        raise DataError(f"{source}: there is no row")
 
 
 def _is_below(source: str, folder: Path) -> bool:
@@ -177,11 +163,7 @@ def stream_rows(path: Path) -> Iterator[Row]:
 
 def stream_placed_rows(path: Path) -> Iterator[tuple[RowLocation, Row]]:
     """Yield each row as ``stream_rows`` does, with its location."""
-    placed = None
-    for placed in itertools.chain.from_iterable(_taken(path, str(path), _FEW_AT_ONCE)):
-        yield placed
-    if placed is None:
-        raise nothing_in(str(path))
+    return _at_least_one(file_rows(path, str(path)), str(path))
 
 
 def json_list(path: Path) -> Sequence[Row] | None:
@@ -194,7 +176,7 @@ def json_list(path: Path) -> Sequence[Row] | None:
     limits.check_is_file(path, str(path))
     try:
         with path.open("rb") as handle:
-            start = handle.read(64)
+            start = handle.read(64).removeprefix(codecs.BOM_UTF8)
             if not start.lstrip().startswith(b"["):
                 return None
             limits.check_document(path, str(path))
@@ -248,87 +230,55 @@ def local_files(source: str, base: Path, cwd: Path) -> list[Path]:
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
-class _Bytes(Protocol):
-    """A source of bytes."""
+def file_rows(path: Path, name: str) -> Iterator[tuple[RowLocation, Row]]:
+    """Yield the rows of a file, possibly none, with locations. Raises DataError as ``read_rows``, when it is reached.
 
-    def read(self, size: int = ..., /) -> bytes | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class JsonLines:
-    """Whole lines of a JSONL file. Their rows are decoded as they are taken, and an error is raised where it is
-    reached."""
-
-    first: RowLocation
-    content: bytes
-    count: int
-
-    def __iter__(self) -> Iterator[tuple[RowLocation, Row]]:
-        for number, line in enumerate(io.BytesIO(self.content), self.first.line):
-            if not line.strip():
-                continue
-            location = RowLocation(self.first.file, number)
-            if number == 1:
-                line = line.removeprefix(_UTF_8_MARK)
-            yield location, _decode(line, location)
-
-
-def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[RowLocation, Row]]]:
+    ``name``: the file in messages.
+    """
     limits.check_is_file(path, name)
-    if (listed := json_list(path)) is not None:
-        yield from ([(RowLocation(name, number), row)] for number, row in enumerate(listed, 1))
-        return
     try:
-        with path.open("rb", buffering=0) as handle:
-            start, ending = handle.read(len(_PARQUET_MAGIC)), path.suffix.lower()
-            handle.seek(0)
-            if ending in ENDINGS or ending == WORKBOOK:
-                read = workbook_rows if ending == WORKBOOK else csv_rows
-                yield from ([(RowLocation(name, line), row)] for line, row in read(path, name))
-            elif start.startswith(_PARQUET_MAGIC) or ending == ".parquet":
-                yield from ([placed_row] for placed_row in _parquet(path, name))
-            elif start.startswith(UTF_16_MARKS):
-                yield from _lines(codecs.EncodedFile(handle, "utf-8", "utf-16"), name, at_once)
-            else:
-                yield from _lines(handle, name, at_once)
+        for line, row in _numbered_rows(path, name):
+            yield RowLocation(name, line), row
     except UnicodeError as error:
         raise DataError(f"{name}: begins as UTF-16 and is none; save it as UTF-8") from error
     except OSError as error:
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
 
 
-def _lines(handle: _Bytes, name: str, at_once: int) -> Iterator[JsonLines]:
-    number = 1
-    for content in _whole_lines(handle, at_once, name):
-        lines = JsonLines(RowLocation(name, number), content, len(io.BytesIO(content).readlines()))
-        yield lines
-        number += lines.count
+def _numbered_rows(path: Path, name: str) -> Iterator[tuple[int, Row]]:
+    if (listed := json_list(path)) is not None:
+        return enumerate(listed, 1)
+    ending = path.suffix.lower()
+    if ending in ENDINGS:
+        return csv_rows(path, name)
+    if ending == WORKBOOK:
+        return workbook_rows(path, name)
+    with path.open("rb") as handle:
+        start = handle.read(len(_PARQUET_MAGIC))
+    if start == _PARQUET_MAGIC or ending == ".parquet":
+        return _parquet_rows(path, name)
+    return _json_rows(path, name, is_utf_16=start.startswith(UTF_16_MARKS))
 
 
-def _whole_lines(handle: _Bytes, at_once: int, name: str) -> Iterator[bytes]:
-    """Yield whole lines, some at a time. Raises DataError for a line beyond the limit of a row."""
-    begun: list[bytes] = []
-    held, ended = 0, 0
-    while part := handle.read(at_once):
-        end = part.rfind(b"\n") + 1
-        held = len(part) - end if end else held + len(part)
-        ended += part.count(b"\n")
-        limits.check_row(held, f"{name}, line {ended + 1}")
-        if end:
-            yield b"".join((*begun, memoryview(part)[:end]))
-            begun = []
-        begun.append(part[end:])
-    if content := b"".join(begun):
-        yield content
+def _json_rows(path: Path, name: str, *, is_utf_16: bool) -> Iterator[tuple[int, Row]]:
+    with path.open("rb") as handle:
+        lines = limits.lines(handle, name)
+        if is_utf_16:
+            text = io.TextIOWrapper(handle, "utf-16", newline="\n")
+            lines = ((number, line.encode()) for number, line in limits.lines(text, name))
+        for number, line in lines:
+            content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            if content.strip():
+                yield number, _decode(content, f"{name}, line {number}")
 
 
-def _decode(line: bytes, location: RowLocation) -> Row:
+def _decode(line: bytes, place: str) -> Row:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise DataError(f"{location}: {_reason(line, error)}") from error
+        raise DataError(f"{place}: {_reason(line, error)}") from error
     if not isinstance(row, dict):
-        raise DataError(f"{location}: one object a line is expected, not {_kind(row)}")
+        raise DataError(f"{place}: one object a line is expected, not {_kind(row)}")
     return row
 
 
@@ -344,12 +294,9 @@ def _kind(value: object) -> str:
     return {list: "an array", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
 
 
-def _parquet(path: Path, name: str) -> Iterator[tuple[RowLocation, Row]]:
-    numbers = itertools.count(1)
-    for portion in _portions(path, name):
-        for row in portion.iter_rows(named=True):
-            location = RowLocation(name, next(numbers))
-            yield location, {column: _plain(value, column, location) for column, value in row.items()}
+def _parquet_rows(path: Path, name: str) -> Iterator[tuple[int, Row]]:
+    rows = (row for portion in _portions(path, name) for row in portion.iter_rows(named=True))
+    return enumerate(({column: _plain(value) for column, value in row.items()} for row in rows), 1)
 
 
 def _portions(path: Path, name: str) -> Iterator[pl.DataFrame]:
@@ -376,7 +323,7 @@ def _portions(path: Path, name: str) -> Iterator[pl.DataFrame]:
         raise DataError(f"{name}: not a readable Parquet file ({first})") from error
 
 
-def _plain(value: object, column: str, location: RowLocation) -> JsonValue:
+def _plain(value: object) -> JsonValue:
     """Convert a Parquet value to JSON: bytes become base64 text, times and decimals text."""
     match value:
         case None | bool() | int() | float() | str():
@@ -385,10 +332,8 @@ def _plain(value: object, column: str, location: RowLocation) -> JsonValue:
             return base64.b64encode(value).decode("ascii")
         case datetime() | date() | time():
             return value.isoformat()
-        case Decimal() | timedelta():
-            return str(value)
         case Mapping():
-            return {str(key): _plain(part, column, location) for key, part in value.items()}
+            return {str(key): _plain(part) for key, part in value.items()}
         case list() | tuple():
-            return [_plain(part, column, location) for part in value]
-    raise DataError(f"{location}: column {column!r} holds a {type(value).__name__}, which has no form in JSON")
+            return [_plain(part) for part in value]
+    return str(value)

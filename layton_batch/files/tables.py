@@ -19,6 +19,7 @@ from layton_batch import __version__
 from layton_batch.errors import DamagedTableError, StorageError
 from layton_batch.files import atomic
 from layton_batch.files.table_columns import SCHEMAS, Columns
+from layton_batch.text import without_surrogates
 
 DERIVED = frozenset(
     {
@@ -97,8 +98,7 @@ def text_column(texts: Sequence[str | None]) -> pl.Series:
 
 
 def _storable(value: object) -> object:
-    """Text as Parquet can hold it: lone surrogates, which no UTF-8 has, become U+FFFD."""
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else value
+    return without_surrogates(value) if isinstance(value, str) else value
 
 
 def write(path: Path, table: pl.DataFrame, origin: str | None = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -54,18 +54,14 @@ def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue]
 
     Raises ManifestError for an unknown name or setting (with the nearest one) or unfit options.
     """
-    factory, names, form = _factory(name), setting_names(name), _settings_form(name)
-    if unknown := next((key for key in settings if key not in names), None):
-        problem = (
-            f"task {name!r} has no such option{did_you_mean(unknown, names)} (known: {', '.join(names) or 'none'})"
-        )
-        raise ManifestError(f"task_options.{unknown}: {problem}")
+    form = _settings_form(name)
+    if unknown := next((key for key in settings if key not in form.model_fields), None):
+        names = ", ".join(form.model_fields) or "none"
+        near = did_you_mean(unknown, form.model_fields)
+        raise ManifestError(f"task_options.{unknown}: task {name!r} has no such option{near} (known: {names})")
     try:
-        task = (
-            factory(options, **settings)
-            if form is None
-            else cast("Callable[..., Task]", factory)(options, form.model_validate(dict(settings)))
-        )
+        has_settings = form is not TaskSettings
+        task = _factory(name)(options, *([form.model_validate(dict(settings))] if has_settings else []))
     except ValidationError as error:
         reasons = (
             f"task_options.{fault['loc'][0]}: {fault['msg']}, not {fault['input']!r}" for fault in error.errors()
@@ -78,27 +74,21 @@ def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue]
 
 def setting_names(name: str) -> list[str]:
     """Return the keys of ``[task_options]`` for a task. Raises ManifestError for an unknown task."""
-    form = _settings_form(name)
-    if form is not None:
-        return list(form.model_fields)
-    return [parameter for parameter in inspect.signature(_factory(name)).parameters if parameter != "options"]
+    return list(_settings_form(name).model_fields)
 
 
 def protocols_of(name: str) -> Sequence[str]:
     """Return the protocols that a task's settings name, the default first; none without a choice of protocols."""
-    form = _settings_form(name)
-    field = form.model_fields.get("protocol") if form is not None else None
+    field = _settings_form(name).model_fields.get("protocol")
     return () if field is None else get_args(field.annotation)
 
 
-def _settings_form(name: str) -> type[TaskSettings] | None:
-    """Return the model of a task's settings; None for a factory with keyword parameters, or without settings."""
+def _settings_form(name: str) -> type[TaskSettings]:
+    """Return the model of a task's settings; the empty one for a task without settings."""
     factory = _factory(name)
     parameter = inspect.signature(factory).parameters.get("settings")
-    form = None if parameter is None else parameter.annotation
-    if isinstance(form, str):
-        form = getattr(sys.modules[getattr(factory, "__module__", "")], form, None)
-    return form if isinstance(form, type) and issubclass(form, TaskSettings) else None
+    form = TaskSettings if parameter is None else parameter.annotation
+    return cast("type[TaskSettings]", getattr(sys.modules[factory.__module__], form) if isinstance(form, str) else form)
 
 
 def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:

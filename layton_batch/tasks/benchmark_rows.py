@@ -1,6 +1,6 @@
-"""Columns of a benchmark's rows: texts, ids, and pictures as base64 or as files under one folder and nowhere else.
+"""Rows of a data set on their way to items: texts, ids, and pictures as base64 or as files under one folder.
 
-Everything here raises DataError that starts with ``where`` for a column that holds something else.
+Everything here raises DataError that names the row and the column.
 """
 
 from __future__ import annotations
@@ -8,13 +8,15 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from layton_batch.errors import DataError
+from layton_batch.files import limits
+from layton_batch.files.sources import Rows, SourceRows
 from layton_batch.records import Image, JsonValue
-from layton_batch.tasks.templates import without_surrogates
+from layton_batch.text import without_surrogates
 
 MAX_ID_CHARS = 200
 MAX_BYTES = 20_000_000
@@ -29,90 +31,74 @@ _SIGNATURES = (
 )
 
 
-def text_of(row: Mapping[str, JsonValue], column: str, where: str, *, numbers: bool = False) -> str | None:
-    """A text column; null, absent and blank are None. ``numbers``, true and false are taken as they are written."""
-    value = row.get(column)
-    if numbers and isinstance(value, int | float):
-        value = str(value).lower() if isinstance(value, bool) else str(value)
-    if value is not None and not isinstance(value, str):
-        advice = "; write one text, such as 'Paris or Rome'" if isinstance(value, list) else ""
-        raise DataError(f"{where}: column {column!r} must be text or null, not {type(value).__name__}{advice}")
-    return without_surrogates(value) if value and value.strip() else None
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """Row of a data set. ``place``: the row in messages."""
 
+    columns: Mapping[str, JsonValue]
+    place: str
 
-def needed_text(row: Mapping[str, JsonValue], column: str, where: str, *, numbers: bool = False) -> str:
-    """A text column that must say something."""
-    value = text_of(row, column, where, numbers=numbers)
-    if value is None:
-        raise DataError(f"{where}: column {column!r} is {'empty' if column in row else 'missing'}")
-    return value
+    @classmethod
+    def numbered(cls, columns: Mapping[str, JsonValue], number: int, id_column: str = "id") -> ItemRow:
+        """Return the row with its number, and its id if it has one, as its place."""
+        name = columns.get(id_column)
+        return cls(columns, f"row {number}" + (f" (item {name!r})" if isinstance(name, str | int) else ""))
 
+    def text(self, *columns: str, numbers: bool = False) -> str | None:
+        """Return the first text in these columns; null, absent and blank ones are passed over. ``numbers``, true and
+        false are taken as they are written."""
+        for column in columns:
+            value = self.columns.get(column)
+            if numbers and isinstance(value, int | float):
+                value = str(value).lower() if isinstance(value, bool) else str(value)
+            if value is not None and not isinstance(value, str):
+                advice = "; write one text, such as 'Paris or Rome'" if isinstance(value, list) else ""
+                raise DataError(
+                    f"{self.place}: column {column!r} must be text or null, not {type(value).__name__}{advice}"
+                )
+            if value and value.strip():
+                return without_surrogates(value)
+        return None
 
-def id_of(row: Mapping[str, JsonValue], column: str, where: str, *, numbers: bool = False) -> str:
-    """An item's id: short enough and fit to be shown, without the blanks around it."""
-    value = needed_text(row, column, where, numbers=numbers).strip()
-    if not value.isprintable() or len(value) > MAX_ID_CHARS:
-        raise DataError(f"{where}: column {column!r} must be at most {MAX_ID_CHARS} printable characters")
-    return value
+    def needed(self, column: str, *, numbers: bool = False) -> str:
+        """Return the text of a column that must say something."""
+        value = self.text(column, numbers=numbers)
+        if value is None:
+            raise DataError(f"{self.place}: column {column!r} is {'empty' if column in self.columns else 'missing'}")
+        return value
 
+    def id(self, *columns: str, default: str | None = None) -> str:
+        """Return the id in the first of these columns that has one, without the blanks around it: short enough and fit
+        to be shown. Without ``default`` a row must have one."""
+        value = self.text(*columns, numbers=True) or default
+        if value is None:
+            return self.needed(columns[0])
+        value = value.strip()
+        if not value.isprintable() or len(value) > MAX_ID_CHARS:
+            raise DataError(f"{self.place}: column {columns[0]!r} must be at most {MAX_ID_CHARS} printable characters")
+        return value
 
-# ---- pictures ------------------------------------------------------------------------------------------------------
+    def pictures(self, column: str, folder: Path | None) -> tuple[Image, ...]:
+        """Return the pictures of a column: one or a list, each in base64 (also as a data URL), in the form that Parquet
+        files of image data sets have, or by its ending a file below ``folder``.
 
-
-def picture_in(value: JsonValue, where: str) -> tuple[Image, int]:
-    """A picture in base64 (also as a data URL, or in the form Parquet files of image data sets have), and its size in
-    bytes."""
-    if isinstance(value, Mapping):
-        value = value.get("bytes")
-    if not isinstance(value, str):
-        raise DataError(f"{where} must be base64 text, not {type(value).__name__}")
-    text = "".join((value.partition(";base64,")[2] if value.startswith("data:") else value).split())
-    try:
-        content = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        advice = f"; if it is a file, its name must end in .png, .jpg, .gif or .webp, not {value!r}"
-        raise DataError(f"{where} is not base64 ({error}){advice if len(value) <= MAX_ID_CHARS else ''}") from error
-    return Image(media_type(content, where), text), len(content)
-
-
-def pictures_of(row: Mapping[str, JsonValue], where: str, folder: Path | None) -> tuple[Image, ...]:
-    """The row's ``img`` (base64, or a list of it), else the files its ``img_path`` names below ``folder``.
-
-    Raises DataError: no base64, no JPEG, PNG, WebP or GIF, too large, or a path that is missing or leads elsewhere.
-    """
-    values = _listed(row.get("img"), f"{where}: column 'img'")
-    pictures = tuple(_decoded(value, f"{where}: column 'img'") for value in values) or tuple(_files(row, where, folder))
-    if len(pictures) > MAX_PICTURES:
-        raise DataError(f"{where}: {len(pictures)} pictures; at most {MAX_PICTURES} are sent")
-    return pictures
-
-
-def pictures_named(value: JsonValue, where: str, folder: Path | None) -> tuple[Image, ...]:
-    """The pictures of one column: one or a list, each in base64 or, by its ending, a file below ``folder``.
-
-    Raises DataError as :func:`pictures_of`.
-    """
-    values = [_file_named(entry) for entry in _listed(value, where)]
-    if len(values) > MAX_PICTURES:
-        raise DataError(f"{where}: {len(values)} pictures; at most {MAX_PICTURES} are sent")
-    return tuple(
-        _file(value, where, folder) if isinstance(value, str) and _FILE.search(value) else _decoded(value, where)
-        for value in values
-    )
-
-
-def _file_named(value: JsonValue) -> JsonValue:
-    """Return the file that an image of a data set names, if it has no bytes; else the value itself."""
-    is_named = isinstance(value, Mapping) and value.get("bytes") is None and isinstance(value.get("path"), str)
-    return value["path"] if is_named and isinstance(value, Mapping) else value
+        Raises DataError: no base64, no JPEG, PNG, WebP or GIF, too large, too many, a path that is missing or leads
+        elsewhere, or an empty entry among others, which would be asked without a picture.
+        """
+        place, value = f"{self.place}: column {column!r}", self.columns.get(column)
+        entries = value if isinstance(value, list) else [value]
+        filled = [entry for entry in entries if entry not in (None, "")]
+        if filled and len(filled) < len(entries):
+            raise DataError(f"{place} has an empty entry among {len(entries)}; write the picture, or take it out")
+        if len(filled) > MAX_PICTURES:
+            raise DataError(f"{place}: {len(filled)} pictures; at most {MAX_PICTURES} are sent")
+        return tuple(_picture(entry, place, folder) for entry in filled)
 
 
 def with_folders(
     rows: Iterable[Mapping[str, JsonValue]],
 ) -> Iterator[tuple[Mapping[str, JsonValue], Path | None]]:
-    """Yield every row with the folder of the file it was read from; None where rows are not from files here."""
-    from layton_batch.files.sources import Rows, SourceRows  # whoever has such rows has paid for the import
-
+    """Yield every row with the folder of the file it was read from; None if rows are not from files here."""
     if not isinstance(rows, Rows | SourceRows):
         yield from ((row, None) for row in rows)
         return
@@ -121,94 +107,69 @@ def with_folders(
         yield row, file.parent if file.is_absolute() else None
 
 
-def has_pictures(row: Mapping[str, JsonValue]) -> bool:
-    """Return whether the row names or carries a picture."""
-    return any(_filled(row.get(column)) for column in ("img", "img_path"))
+# ---- pictures ------------------------------------------------------------------------------------------------------
 
 
-def _listed(value: JsonValue, where: str) -> list[JsonValue]:
-    """Return the entries of a column with one or several; none where it is empty. Raises DataError for an empty one
-    among others: the item would be asked without a picture."""
-    filled = _filled(value)
-    if filled and isinstance(value, list) and len(filled) < len(value):
-        number = next(at for at, entry in enumerate(value, 1) if entry in (None, ""))
-        raise DataError(f"{where}: picture {number} of {len(value)} is empty; write it, or take the entry out")
-    return filled
+def _picture(entry: JsonValue, place: str, folder: Path | None) -> Image:
+    if isinstance(entry, Mapping):
+        entry = entry.get("path") if entry.get("bytes") is None else entry.get("bytes")
+    if not isinstance(entry, str):
+        raise DataError(f"{place} must be base64 text, not {type(entry).__name__}")
+    if _FILE.search(entry):
+        place = f"{place}: picture {entry!r}"
+        content = _content(_inside(entry, folder, place), place)
+        text = base64.b64encode(content).decode("ascii")
+    else:
+        text = "".join((entry.partition(";base64,")[2] if entry.startswith("data:") else entry).split())
+        content = _decoded(text, place)
+    _check_size(len(content), place)
+    return Image(media_type(content, place), text)
 
 
-def _filled(value: JsonValue) -> list[JsonValue]:
-    values = value if isinstance(value, list) else [value]
-    return [entry for entry in values if entry not in (None, "")]
+def _decoded(text: str, place: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        advice = f"; if it is a file, its name must end in .png, .jpg, .gif or .webp, not {text!r}"
+        raise DataError(f"{place} is not base64 ({error}){advice if len(text) <= MAX_ID_CHARS else ''}") from error
 
 
-def _decoded(value: JsonValue, where: str) -> Image:
-    image, size = picture_in(value, where)
-    _check_size(size, where)
-    return image
-
-
-def _files(row: Mapping[str, JsonValue], where: str, folder: Path | None) -> Iterator[Image]:
-    for name in _listed(row.get("img_path"), f"{where}: column 'img_path'"):
-        if not isinstance(name, str):
-            raise DataError(f"{where}: column 'img_path' must be a text or a list of texts")
-        yield _file(name, where, folder)
-
-
-def _file(name: str, where: str, folder: Path | None) -> Image:
+def _inside(name: str, folder: Path | None, place: str) -> Path:
+    """Return the file, certainly below the folder also where links are followed."""
     if folder is None:
-        raise DataError(
-            f"{where}: picture {name!r} is a file, and no folder of pictures is named; "
-            "the task option pictures names one"
-        )
-    content = _content(_inside(name, folder, where), name, where)
-    shown = f"{where}: picture {name!r}"
-    _check_size(len(content), shown)
-    return Image(media_type(content, shown), base64.b64encode(content).decode("ascii"))
-
-
-def _inside(name: str, folder: Path, where: str) -> Path:
-    """The file, certainly below the folder also where links are followed."""
+        raise DataError(f"{place} is a file, and no folder of pictures is named; the task option pictures names one")
     path = PurePosixPath(name)
-    if (
-        not name.isprintable()
-        or "\\" in name
-        or ":" in name
-        or path.is_absolute()
-        or ".." in path.parts
-        or name[0] == "~"
-    ):
+    is_plain = name.isprintable() and not any(sign in name for sign in "\\:") and name[0] != "~"
+    if not is_plain or path.is_absolute() or ".." in path.parts:
         advice = "write the file's path from that folder, with / between folders, such as pictures/cat.png"
         if "://" in name:
             advice = "download the picture and write the name of the file"
-        raise DataError(f"{where}: picture {name!r} is not a plain path below the folder of pictures; {advice}")
+        raise DataError(f"{place} is not a plain path below the folder of pictures; {advice}")
     resolved = (folder / path).resolve()
     if not resolved.is_relative_to(folder.resolve()):
-        raise DataError(f"{where}: picture {name!r} leads out of the folder of pictures")
+        raise DataError(f"{place} leads out of the folder of pictures")
     return resolved
 
 
-def _content(path: Path, name: str, where: str) -> bytes:
+def _content(path: Path, place: str) -> bytes:
+    limits.check_is_file(path, place)
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise DataError(f"{where}: picture {name!r} is not a file")
-        if status.st_size > MAX_BYTES:
-            raise DataError(f"{where}: picture {name!r} has {status.st_size:,} bytes; at most {MAX_BYTES:,} are sent")
+        _check_size(path.stat().st_size, place)
         return path.read_bytes()
     except OSError as error:
-        raise DataError(f"{where}: cannot read picture {name!r} at {path}: {error.strerror or error}") from error
+        raise DataError(f"{place}: cannot read {path}: {error.strerror or error}") from error
 
 
-def _check_size(size: int, where: str) -> None:
+def _check_size(size: int, place: str) -> None:
     if size > MAX_BYTES:
-        raise DataError(f"{where} has {size:,} bytes; at most {MAX_BYTES:,} are sent")
+        raise DataError(f"{place} has {size:,} bytes; at most {MAX_BYTES:,} are sent")
 
 
-def media_type(content: bytes, where: str) -> str:
+def media_type(content: bytes, place: str) -> str:
     """Return the type of a picture by its first bytes. Raises DataError for what is none: SVG can carry scripts."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
     kind = next((kind for signature, kind in _SIGNATURES if content.startswith(signature)), None)
     if kind is None:
-        raise DataError(f"{where} is not a JPEG, PNG, WebP or GIF image")
+        raise DataError(f"{place} is not a JPEG, PNG, WebP or GIF image")
     return kind

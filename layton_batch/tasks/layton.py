@@ -30,11 +30,13 @@ from typing import Literal
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.item_list import item_list
 from layton_batch.records import Image, Item, JsonValue, Prompt, ResponseSchema
-from layton_batch.tasks.benchmark_rows import id_of, needed_text, picture_in, text_of
+from layton_batch.tasks.benchmark_rows import ItemRow
+from layton_batch.tasks.packaged import bundled_file
 from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings
-from layton_batch.tasks.qa import HERE, SUBMITTED, VERDICT_FIELDS, QaSettings, QaTask, parts_of
+from layton_batch.tasks.qa import VERDICT_FIELDS, QaSettings, QaTask, parts_of
 from layton_batch.tasks.reply_json import object_schema
-from layton_batch.tasks.templates import TemplateVariables, without_surrogates
+from layton_batch.tasks.templates import TemplateVariables
+from layton_batch.text import without_surrogates
 
 SPLITS = ("llm", "vlm")
 HINT_COLUMNS = ("first_hint", "second_hint", "third_hint", "special_hint")
@@ -46,15 +48,13 @@ _REFERENCES = {"answer": "Riddle answer", "solution": "Riddle solution", "justif
 _SHOWN_REFERENCES = "participant_references"
 
 _SLOTS: Mapping[str, TemplateVariables] = {
-    "participant_system": TemplateVariables(frozenset({"has_image"})),
-    "participant_question": TemplateVariables(frozenset({"question", "has_image"}), must=frozenset({"question"})),
-    "participant_hints": TemplateVariables(frozenset({"hints"}), must=frozenset({"hints"})),
-    "judge_system": TemplateVariables(frozenset({"has_image"})),
-    "judge_question": TemplateVariables(frozenset({"question", "has_image"}), must=frozenset({"question"})),
+    "participant_system": TemplateVariables(may="has_image"),
+    "participant_question": TemplateVariables("question", "has_image"),
+    "participant_hints": TemplateVariables("hints"),
+    "judge_system": TemplateVariables(may="has_image"),
+    "judge_question": TemplateVariables("question", "has_image"),
     "judge_submission": TemplateVariables(
-        frozenset({"hints", "answer", "solution", "justification", "submission", *SUBMITTED}),
-        must=frozenset({"submission"}),
-        instead=frozenset(SUBMITTED),
+        "submission", "hints answer solution justification", instead="submitted_answer submitted_justification"
     ),
 }
 
@@ -106,9 +106,7 @@ class LaytonTask(QaTask):
         return item_list(item for item, _ in items)
 
     def bundled(self, split: str) -> Path:
-        if split not in SPLITS:
-            raise DataError(f"no bundled items for split {split!r}; there are {' and '.join(SPLITS)}")
-        return HERE / "data" / "layton" / f"riddles_{split}.jsonl"
+        return bundled_file(f"layton/riddles_{split}.jsonl", split, SPLITS)
 
     def prompt(self, item: Item) -> Prompt:
         hints = item.hints[: self._options.hints]
@@ -140,9 +138,7 @@ class JustifyTask(LaytonTask):
     prompts = "layton_justify"
     slots: Mapping[str, TemplateVariables] = {
         **{name: slots for name, slots in _SLOTS.items() if name != "participant_hints"},
-        _SHOWN_REFERENCES: TemplateVariables(
-            frozenset({"hints", "answer", "solution"}), must=frozenset({"answer", "solution"})
-        ),
+        _SHOWN_REFERENCES: TemplateVariables("answer solution", "hints"),
     }
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
@@ -201,22 +197,23 @@ def _field(label: str, value: JsonValue) -> str:
 # ---- rows to items -------------------------------------------------------------------------------------------------
 
 
-def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
-    name = row.get("id")
-    where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str) else "")
-    solution = text_of(row, "solution", where)
-    answer, justification = text_of(row, "answer", where), text_of(row, "justification", where)
+def _item(columns: Mapping[str, JsonValue], number: int, split: str) -> Item:
+    row = ItemRow.numbered(columns, number)
+    answer, solution, justification = (row.text(name) for name in _REFERENCES)
+    images = row.pictures("img", None)
+    if split == "vlm" and not images:
+        raise DataError(f"{row.place}: column 'img' is missing or empty; split vlm needs an image")
     return Item(
-        id=id_of(row, "id", where, numbers=True),
+        id=row.id("id"),
         split=split,
-        category=text_of(row, "category", where) or "",
-        question=needed_text(row, "description", where),
-        images=_images(row, split, where),
-        hints=tuple(text_of(row, column, where) for column in HINT_COLUMNS),
+        category=row.text("category") or "",
+        question=row.needed("description"),
+        images=images,
+        hints=tuple(row.text(column) for column in HINT_COLUMNS),
         answer=answer or solution,
         justification=justification or solution,
         solution=solution or justification or answer,
-        picarats=_picarats(row.get("picarats")),
+        picarats=_picarats(columns.get("picarats")),
     )
 
 
@@ -226,15 +223,3 @@ def _picarats(value: JsonValue) -> int | None:
         return int(value)
     is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1 >= 0
     return int(value) if is_whole else None  # type: ignore[arg-type]
-
-
-def _images(row: Mapping[str, JsonValue], split: str, where: str) -> tuple[Image, ...]:
-    value = row.get("img")
-    if isinstance(value, Mapping):  # the form Parquet files of image data sets have
-        value = value.get("bytes")
-    if value is None:
-        if split == "vlm":
-            state = "null" if "img" in row else "missing"
-            raise DataError(f"{where}: column 'img' is {state}; split vlm needs an image")
-        return ()
-    return (picture_in(value, f"{where}: column 'img'")[0],)

@@ -28,6 +28,7 @@ from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks import validate_items
 from layton_batch.tasks.protocol import RuleTask, stratum_of
+from layton_batch.text import without_surrogates
 
 if TYPE_CHECKING:
     import altair as alt
@@ -309,7 +310,7 @@ def storable(value: object) -> object:
     """Return a value of a column; lone surrogates in texts, which no encoding has, are replaced."""
     if isinstance(value, list):
         return [storable(part) for part in value]
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+    return without_surrogates(value) if isinstance(value, str) else value
 
 
 def response(text: str, row: FileRow) -> Response:

@@ -7,7 +7,7 @@ jury is asked and understood (``judge_prompt``, ``parse_verdict``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -31,12 +31,14 @@ class TaskOptions:
     folder: Path | None = None
     reasons: bool = False
 
-    def check_no_hints(self, task: str) -> None:
-        """Raise ManifestError where the manifest asks for hints, which items of this task do not have."""
-        if self.hints:
-            raise ManifestError(
-                f"hints {self.hints}: the {task} task has no hints; take `hints` out (the task layton has hints)"
-            )
+    def check(self, task: str, splits: Sequence[str] = (), levels: int = 0) -> None:
+        """Raise ManifestError for a split or a hint level that the task does not have. ``splits``: empty if the task
+        takes any."""
+        if splits and self.split not in splits:
+            raise ManifestError(f"split {self.split!r}: the {task} task has {', '.join(splits)}")
+        if not 0 <= self.hints <= levels:
+            has = f"levels 0 to {levels}" if levels else "no hints; take `hints` out (the task layton has hints)"
+            raise ManifestError(f"hints {self.hints}: the {task} task has {has}")
 
 
 class TaskSettings(BaseModel):
@@ -45,11 +47,9 @@ class TaskSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Factory(Protocol):
-    """Factory of a task: a class or function of the options and, if the task has any, of its ``settings``, a model
-    derived from ``TaskSettings``. Without a model its keyword parameters are keys of ``[task_options]``."""
-
-    def __call__(self, options: TaskOptions, **settings: JsonValue) -> Task: ...
+Factory = Callable[..., "Task"]
+"""Factory of a task: a class or function of the options and, if the task has any, of its ``settings``, a model derived
+from ``TaskSettings``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """qa: questions of one's own, in words or with pictures, whose answers a jury judges.
 
 Rows have ``question`` and, as far as there are any: ``answer`` (the reference; or ``reference``, ``expected``,
-``target``), ``id``, ``category``, ``context`` (a
-text that the question is about), ``images`` and ``split``. ``layton`` is this task with its own prompts, columns and
-protocol.
+``target``), ``id``, ``category``, ``context`` (a text that the question is about), ``images`` and ``split``.
+``layton`` is this task with its own prompts, columns and protocol.
 """
 
 from __future__ import annotations
@@ -18,26 +17,24 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.item_list import item_list
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.benchmark_rows import id_of, needed_text, pictures_named, text_of, with_folders
+from layton_batch.tasks.benchmark_rows import ItemRow, with_folders
+from layton_batch.tasks.packaged import PROMPTS, bundled_file
 from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings
-from layton_batch.tasks.reply_json import as_text, failure, joined, object_schema, read_marks, read_reply
-from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
+from layton_batch.tasks.reply_json import as_bool, as_text, joined, object_schema, read_reply, read_verdict, unread
+from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence
+from layton_batch.text import without_surrogates
 
-HERE = Path(__file__).parent
 ANSWER_METRICS = ("answer_correct",)
 JUSTIFIED_METRICS = ("both_correct", "answer_correct", "justification_correct")
 
-SUBMITTED = ("submitted_answer", "submitted_justification")
-_SWITCHES = frozenset({"has_image", "with_justification"})
+_SWITCHES = "has_image with_justification"
 _SLOTS: Mapping[str, TemplateVariables] = {
-    "participant_system": TemplateVariables(_SWITCHES),
-    "participant_question": TemplateVariables(_SWITCHES | {"question"}, must=frozenset({"question"})),
-    "judge_system": TemplateVariables(_SWITCHES | {"with_reason"}),
-    "judge_question": TemplateVariables(_SWITCHES | {"question"}, must=frozenset({"question"})),
+    "participant_system": TemplateVariables(may=_SWITCHES),
+    "participant_question": TemplateVariables("question", _SWITCHES),
+    "judge_system": TemplateVariables(may=f"{_SWITCHES} with_reason"),
+    "judge_question": TemplateVariables("question", _SWITCHES),
     "judge_submission": TemplateVariables(
-        _SWITCHES | {"answer", "submission", *SUBMITTED},
-        must=frozenset({"submission"}),
-        instead=frozenset(SUBMITTED[:1]),
+        "submission", f"{_SWITCHES} answer submitted_justification", instead="submitted_answer"
     ),
 }
 _MOST_COLUMNS_SHOWN = 20
@@ -76,8 +73,8 @@ class QaTask:
     prompts: str = "qa"
     """The folder of the packaged templates."""
     slots: Mapping[str, TemplateVariables] = _SLOTS
-    splits: Sequence[str] | None = None
-    """The splits that the task has; None: whatever rows and manifest name."""
+    splits: Sequence[str] = ()
+    """The splits that the task has; none: whatever rows and manifest name."""
     hint_labels: Sequence[str] = ()
     answer_schemas: Mapping[bool, ResponseSchema] = _ANSWER_SCHEMAS
     """The form of a participant's reply, by whether it has a justification."""
@@ -86,12 +83,7 @@ class QaTask:
     """True if judges can be asked for reasons (``[jury] reasons``)."""
 
     def __init__(self, options: TaskOptions, settings: QaSettings = QaSettings()) -> None:  # noqa: B008 - frozen
-        if self.splits is not None and options.split not in self.splits:
-            raise ManifestError(f"split {options.split!r}: the {self.name} task has {' and '.join(self.splits)}")
-        if not self.hint_labels:
-            options.check_no_hints(self.name)
-        if not 0 <= options.hints <= len(self.hint_labels):
-            raise ManifestError(f"hints {options.hints}: the {self.name} task has levels 0 to {len(self.hint_labels)}")
+        options.check(self.name, self.splits, len(self.hint_labels))
         if settings.fence is False and not options.prompts:
             raise ManifestError("task_options.fence = false is about your own templates; name them under [prompts]")
         self._options, self._is_justified = options, settings.justification
@@ -104,9 +96,8 @@ class QaTask:
         self._pictures = (options.folder or Path()) / settings.pictures if settings.pictures else None
         slots = dict(self.slots)
         if options.reasons:
-            slots["judge_system"] = replace(slots["judge_system"], must=frozenset({"with_reason"}))
-        folder = HERE / "prompts" / self.prompts
-        self._templates = Templates(folder, slots, options.prompts, as_written=settings.fence is False)
+            slots["judge_system"] = replace(slots["judge_system"], must="with_reason")
+        self._templates = Templates(PROMPTS / self.prompts, slots, options.prompts, as_written=settings.fence is False)
 
     @property
     def shows_unfenced(self) -> bool:
@@ -119,9 +110,7 @@ class QaTask:
         return item_list(item for item in items if item is not None)
 
     def bundled(self, split: str) -> Path:
-        if split != "llm":
-            raise DataError(f"no bundled items for split {split!r}; there is llm")
-        return HERE / "data" / "qa" / "questions.jsonl"
+        return bundled_file("qa/questions.jsonl", split, ("llm",))
 
     def prompt(self, item: Item) -> Prompt:
         system = self._templates.render("participant_system", **self._switches(item))
@@ -129,18 +118,15 @@ class QaTask:
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with a text answer; ``unparsed`` with the reason in the note; ``missing`` without a reply."""
-        raw = without_surrogates(response.text) if response.text is not None else None
-        kind, answer, justification = PredictionKind.MISSING, None, None
-        note = failure(response)
-        if note is None:
-            kind = PredictionKind.UNPARSED
-            reply = read_reply(response, ("answer", "justification") if self._is_justified else ("answer",))
-            note = reply.note
-            if reply.value is not None:
-                read = _justified_answer if self._is_justified else _plain_answer
-                answer, justification, note = read(reply.value, note)
-                kind = PredictionKind.UNPARSED if answer is None else PredictionKind.ANSWERED
-        return Prediction(item.id, model, kind, answer, justification, raw, note)
+        prediction = unread(item, model, response)
+        if prediction.kind is PredictionKind.MISSING:
+            return prediction
+        reply = read_reply(response, ("answer", "justification") if self._is_justified else ("answer",))
+        if reply.value is None:
+            return replace(prediction, note=reply.note)
+        answer, justification, note = _submission(reply.value, reply.note, is_justified=self._is_justified)
+        kind = PredictionKind.UNPARSED if answer is None else PredictionKind.ANSWERED
+        return replace(prediction, kind=kind, answer=answer, justification=justification, note=note)
 
     def judge_prompt(self, candidate: Candidate) -> Prompt:
         item, prediction = candidate.item, candidate.prediction
@@ -167,11 +153,11 @@ class QaTask:
 
     def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
         fields = VERDICT_FIELDS if self._is_justified else VERDICT_FIELDS[:1]
-        marks, note = read_marks(response, fields)
-        answer, justification = (marks.get(name) for name in VERDICT_FIELDS)
-        reply = read_reply(response, fields).value if marks and self._options.reasons else None
-        reason = None if reply is None else as_text(reply.get(REASON))
-        return Verdict(item_id, model, judge, answer, justification, note, reason)
+        reply = read_verdict(response, fields)
+        value = reply.value or {}
+        answer, justification = (as_bool(value.get(name)) if name in fields else None for name in VERDICT_FIELDS)
+        reason = as_text(value.get(REASON)) if self._options.reasons else None
+        return Verdict(item_id, model, judge, answer, justification, reply.note, reason)
 
     def _switches(self, item: Item) -> Mapping[str, bool]:
         return {"has_image": bool(item.images), "with_justification": self._is_justified}
@@ -193,40 +179,34 @@ class QaTask:
 # ---- rows to items -------------------------------------------------------------------------------------------------
 
 
-def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | None) -> Item | None:
+def _item(columns: Mapping[str, JsonValue], number: int, split: str, folder: Path | None) -> Item | None:
     """The row as an item; None where it is of another split. Columns are found whatever their case."""
-    columns = {name.strip().casefold(): value for name, value in row.items()}
-    name = columns.get("id")
-    where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str | int) else "")
-    if "question" not in columns:
-        listed = ", ".join(map(repr, [*row][:_MOST_COLUMNS_SHOWN])) or "none"
-        raise DataError(f"{where}: there is no column 'question'; the columns are: {listed}")
-    question = needed_text(columns, "question", where)
-    if columns.get("split") not in (split, None):
+    row = ItemRow.numbered({name.strip().casefold(): value for name, value in columns.items()}, number)
+    if "question" not in row.columns:
+        listed = ", ".join(map(repr, [*columns][:_MOST_COLUMNS_SHOWN])) or "none"
+        raise DataError(f"{row.place}: there is no column 'question'; the columns are: {listed}")
+    question = row.needed("question")
+    if row.columns.get("split") not in (split, None):
         return None
-    answer = _reference(columns, where)
-    _check_options(columns, answer, where)
-    context = text_of(columns, "context", where)
-    more = {"context": context, "category_definition": text_of(columns, "category_definition", where)}
+    answer = _reference(row)
+    _check_options(row.columns, answer, row.place)
+    context = row.text("context")
+    more = {"context": context, "category_definition": row.text("category_definition")}
     return Item(
-        id=str(number) if name is None else id_of(columns, "id", where, numbers=True),
+        id=row.id("id", default=str(number)),
         split=split,
-        category=text_of(columns, "category", where, numbers=True) or "",
+        category=row.text("category", numbers=True) or "",
         question=question if context is None else f"{question}\n\n{context}",
-        images=pictures_named(columns.get("images"), f"{where}: column 'images'", folder),
+        images=row.pictures("images", folder),
         answer=answer,
         payload={name: text for name, text in more.items() if text is not None},
     )
 
 
-def _reference(columns: Mapping[str, JsonValue], where: str) -> str | None:
+def _reference(row: ItemRow) -> str | None:
     """The reference answer: in ``answer``, else what other programs call so, if it is a text."""
-    for name in ("answer", *_REFERENCES):
-        if name == "answer" or isinstance(columns.get(name), str | int | float):
-            text = text_of(columns, name, where, numbers=True)
-            if text is not None:
-                return text
-    return None
+    written = [name for name in _REFERENCES if isinstance(row.columns.get(name), str | int | float)]
+    return row.text("answer", *written, numbers=True)
 
 
 def _check_options(columns: Mapping[str, JsonValue], reference: str | None, where: str) -> None:
@@ -282,24 +262,17 @@ def _framed(answer: str, justification: str | None, *, fenced: bool) -> str:
 
 # ---- replies to predictions ----------------------------------------------------------------------------------------
 
-_Submission = tuple[str | None, str | None, str | None]
-"""Answer, justification and note of a reply's object; no answer means it cannot be judged."""
 
-
-def _plain_answer(value: Mapping[str, JsonValue], note: str | None) -> _Submission:
+def _submission(
+    value: Mapping[str, JsonValue], note: str | None, *, is_justified: bool
+) -> tuple[str | None, str | None, str | None]:
+    """Return answer, justification and note of a reply's object; no answer means that it cannot be judged."""
     answer, answer_note = _field(value, "answer")
-    if answer is not None and not answer.strip():
-        answer, answer_note = None, "blank answer"
-    return answer, None, joined(note, answer_note)
-
-
-def _justified_answer(value: Mapping[str, JsonValue], note: str | None) -> _Submission:
-    answer, answer_note = _field(value, "answer")
-    justification, justification_note = _field(value, "justification")
+    justification, justification_note = _field(value, "justification") if is_justified else (None, None)
     if answer is not None and not answer.strip():
         # Some models leave their answer to the end of the justification; the paper's juries saw those and passed some.
         answer, answer_note = ("" if (justification or "").strip() else None), "blank answer"
-    return answer, justification or "", joined(note, answer_note, justification_note)
+    return answer, (justification or "") if is_justified else None, joined(note, answer_note, justification_note)
 
 
 def _field(value: Mapping[str, JsonValue], name: str) -> tuple[str | None, str | None]:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from layton_batch.records import JsonValue, Response, ResponseSchema
-from layton_batch.states import FinishReason, RequestOutcome
-from layton_batch.tasks.templates import without_surrogates
-from layton_batch.tasks.thoughts import stages, without_thoughts
+from layton_batch.records import Item, JsonValue, Prediction, Response, ResponseSchema
+from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
+from layton_batch.tasks.thoughts import without_thoughts
+from layton_batch.text import without_surrogates
 
 JsonObject = Mapping[str, JsonValue]
 Fields = list[tuple[str, JsonValue]]
@@ -36,10 +36,8 @@ _BEGIN = re.compile(r'\{\s*(?:\}|"(?:[^"\\]|\\.){0,200}"\s*:)')
 _LATEX = r"""
     n(?:abla|eq|ot(?:in)?)(?![A-Za-z]) | r(?:ho|ight[a-z]*|angle|ceil|floor)(?![A-Za-z])
     | t(?:heta|imes|ext[a-z]*|au|riangle|frac|ilde)(?![A-Za-z])
-    | (?:(?<=[$({=+^_-]\\)|(?<=[=+-]\ \\))nu(?![A-Za-z])
 """
-"""Commands that begin as an escape of JSON does and are no ordinary text behind a line break or a tab. A line may begin
-with the variable ``u``: so ``\\nu`` is a command only where a formula goes on before it."""
+"""Commands that begin as an escape of JSON does and are no ordinary text behind a line break or a tab."""
 _ESCAPE = re.compile(rf'\\(?:(?P<whole>["\\/]|u[0-9a-fA-F]{{4}}|[bf](?![A-Za-z])|(?!{_LATEX})[nrt])|)', re.VERBOSE)
 
 
@@ -83,6 +81,17 @@ def failure(response: Response) -> str | None:
     return f"{response.outcome.value}: {_excerpt(reason)}" if reason else response.outcome.value
 
 
+def unread(item: Item, model: str, response: Response) -> Prediction:
+    """Return the prediction of a reply whose answer is still to be read: unparsed, or missing with the reason."""
+    text = None if response.text is None else without_surrogates(response.text)
+    note = failure(response)
+    if note is not None:
+        return Prediction(item.id, model, PredictionKind.MISSING, raw_text=text, note=note)
+    ended = ending(response)
+    note = f"refused: {_excerpt(response.refusal)}" if response.refusal else ENDINGS.get(ended)
+    return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=text, note=note, ending=ended)
+
+
 def ending(response: Response) -> FinishReason | None:
     """REFUSAL or LENGTH for a reply that was refused or cut off; None for one that came to its own end."""
     if response.refusal or response.finish_reason is FinishReason.REFUSAL:
@@ -95,7 +104,10 @@ ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: "truncated", 
 
 
 def read_reply(response: Response, fields: Sequence[str]) -> ReplyObject:
-    """Find the object in a reply that was paid for. ``fields``: an object with one of them may be the answer."""
+    """Find the one object with an answer in a reply that was paid for. Numbers come as the text they were written in.
+
+    ``fields``: an object with one of them may be the answer.
+    """
     if response.refusal or response.finish_reason is FinishReason.REFUSAL:
         refusal = response.refusal or response.text or response.raw_finish_reason
         return ReplyObject(None, f"refused: {_excerpt(refusal)}" if refusal else "refused")
@@ -106,21 +118,13 @@ def read_reply(response: Response, fields: Sequence[str]) -> ReplyObject:
         return whole
     if is_cut:
         return ReplyObject(None, "truncated")
-    return read_object(text, fields, repair=response.finish_reason is FinishReason.STOP)
-
-
-def read_object(text: str, fields: Sequence[str], *, repair: bool = True) -> ReplyObject:
-    """Find the one object with an answer in the text. Numbers come as the text they were written in."""
-    if (whole := _whole(text)) is not None:
-        return whole
     body = with_latex(without_thoughts(text))
-    values = [text_object.value for text_object in objects(body)]
-    answers = [value for value in values if any(field in value for field in fields)]
+    answers = [value.value for value in objects(body) if any(field in value.value for field in fields)]
     if any(answer != answers[0] for answer in answers):
         return ReplyObject(None, f"gives {len(answers)} objects with {fields[0]}, which differ")
     if answers:
         return ReplyObject(answers[0], "between other text" if body == with_latex(text) else "after a thought")
-    return _repaired(body, fields) if repair else ReplyObject(None, "not JSON")
+    return _repaired(body, fields) if response.finish_reason is FinishReason.STOP else ReplyObject(None, "not JSON")
 
 
 def is_whole_object(text: str) -> bool:
@@ -153,7 +157,7 @@ def as_bool(value: JsonValue) -> bool | None:
 
 def _whole(text: str) -> ReplyObject | None:
     """Read a text that is JSON and nothing else, perhaps in a code fence and after a thought; None for another text."""
-    for number, stage in enumerate(stages(text)):
+    for number, stage in enumerate(dict.fromkeys((text, without_thoughts(text)))):
         fence = _FENCE.fullmatch(stage)
         try:
             # Numbers stay text: 1.50 is an answer, and an integer of 5,000 digits is no reason to fail.
@@ -171,7 +175,7 @@ _KINDS: Mapping[type, str] = {list: "an array", str: "a string or number", bool:
 
 
 def with_latex(text: str) -> str:
-    r"""Escape the backslashes that begin a command of LaTeX, as ``\frac`` and ``\nu`` do, and all that JSON lacks.
+    r"""Escape the backslashes that begin a command of LaTeX, as ``\frac`` and ``\theta`` do, and all that JSON lacks.
 
     A form feed or a backspace before a letter is in no answer; a tab before ``heta`` is not either.
     """
@@ -241,15 +245,15 @@ def _excerpt(text: str) -> str:
 _AROUND = r"[\s\\\"'*`]{0,8}"
 
 
-def read_marks(response: Response, fields: Sequence[str]) -> tuple[Mapping[str, bool | None], str | None]:
-    """Return the true-or-false fields of a judge's reply, and a note on what cannot be read; no field of a reply that
-    contradicts itself."""
+def read_verdict(response: Response, fields: Sequence[str]) -> ReplyObject:
+    """Find the object of a judge's reply; none in a reply that contradicts itself. The note names the fields that are
+    not true or false."""
     note = failure(response) or _contradiction(response.text or "", fields)
     reply = ReplyObject(None, note) if note is not None else read_reply(response, fields)
     if reply.value is None:
-        return {}, reply.note
-    marks = {name: as_bool(reply.value.get(name)) for name in fields}
-    return marks, joined(reply.note, *(f"{name} is not true or false" for name, mark in marks.items() if mark is None))
+        return reply
+    unread = (f"{name} is not true or false" for name in fields if as_bool(reply.value.get(name)) is None)
+    return ReplyObject(reply.value, joined(reply.note, *unread))
 
 
 def _contradiction(text: str, fields: Sequence[str]) -> str | None:
@@ -258,18 +262,14 @@ def _contradiction(text: str, fields: Sequence[str]) -> str | None:
     Every object in the text counts, at any depth, and every ``name: value`` between them. What the text of a JSON
     string says does not: whose string it is in is plain.
     """
-    fields_of_objects, rest = _fields_and_rest(_shown(text))
+    shown = text if text.lstrip()[:1] == "{" and is_whole_object(text) else without_thoughts(text)
+    fields_of_objects, rest = _fields_and_rest(shown)
     for field in fields:
         marks = {as_bool(value) for name, value in fields_of_objects if name == field}
         marks |= {as_bool(value) for value in _bare(rest, field)}
         if {True, False} <= marks:
             return f"contradicts itself: {field} is said to be true and to be false"
     return None
-
-
-def _shown(text: str) -> str:
-    """Return the part of a reply that is no thought: the first part that is an object and nothing else, or the rest."""
-    return next((stage for stage in stages(text) if stage.strip()[:1] == "{" and _whole(stage)), without_thoughts(text))
 
 
 def _fields_and_rest(text: str) -> tuple[Fields, str]:

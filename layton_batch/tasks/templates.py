@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.errors import ManifestError
-from layton_batch.text import IGNORABLE, did_you_mean
+from layton_batch.text import IGNORABLE, did_you_mean, without_surrogates
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -35,15 +35,24 @@ NO_OVERRIDES: Mapping[str, Path] = {}
 
 @dataclass(frozen=True, slots=True)
 class TemplateVariables:
-    """The variables a template may use, and those of them it must use; ``instead``: all of these will do as well."""
+    """Names of the variables that a template must use and may use, with blanks between them.
 
-    may: frozenset[str]
-    must: frozenset[str] = frozenset()
-    instead: frozenset[str] = frozenset()
+    ``instead``: all of these will do as well as the needed ones.
+    """
+
+    must: str = ""
+    may: str = ""
+    instead: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return all names."""
+        return frozenset(f"{self.must} {self.may} {self.instead}".split())
 
     def missing(self, used: Collection[str]) -> list[str]:
-        """Return the required slots that a template does not use."""
-        return [] if self.instead and self.instead <= set(used) else sorted(self.must - set(used))
+        """Return the needed names that a template does not use."""
+        is_replaced = bool(self.instead) and set(self.instead.split()) <= set(used)
+        return [] if is_replaced else sorted(set(self.must.split()) - set(used))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +153,7 @@ class Templates:
         try:
             source = path.read_bytes().decode("utf-8")
             if as_written and not _JINJA.search(source):
-                template, used = BraceTemplate(source, slots.may), slots.may & set(_BRACED.findall(source))
+                template, used = BraceTemplate(source, slots.names), slots.names & set(_BRACED.findall(source))
             else:
                 template, used = self._parsed(source, keep_end=as_written)
         except OSError as error:
@@ -153,9 +162,9 @@ class Templates:
             raise ManifestError(f"prompt template {name}: {path} is not UTF-8 (byte {error.start})") from error
         except TemplateSyntaxError as error:
             raise ManifestError(f"prompt template {name}: {path}, line {error.lineno}: {error.message}") from error
-        if unknown := sorted(used - slots.may):
+        if unknown := sorted(used - slots.names):
             raise ManifestError(
-                f"prompt template {name}: {path} uses {', '.join(unknown)}; it may use {', '.join(sorted(slots.may))}"
+                f"prompt template {name}: {path} uses {', '.join(unknown)}; it may use {', '.join(sorted(slots.names))}"
             )
         if missing := slots.missing(used):
             raise ManifestError(f"prompt template {name}: {path} must use {{{{ {' }}, {{ '.join(missing)} }}}}")
@@ -179,7 +188,6 @@ _INVISIBLE = re.compile(
     "\U000110bd\U000110cd\U00013430-\U0001343f]"
 )
 """Invisible, control, format, separator and surrogate characters beyond those that JSON escapes by itself."""
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _TILDES = re.compile("~+")
 _SHORTEST_FENCE = 4
 
@@ -195,17 +203,6 @@ def block(text: str) -> str:
     longest = max(map(len, _TILDES.findall(clean))) if "~" in clean else 0
     line = "~" * max(_SHORTEST_FENCE, longest + 1)
     return f"{line}\n{clean}\n{line}"
-
-
-def without_surrogates(text: str) -> str:
-    """The text with lone surrogates replaced, so that it can be encoded and stored."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return _LONE_SURROGATE.sub("�", text)
-    return text
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -19,7 +19,8 @@ from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton import LaytonSettings, LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.qa import QaTask
-from layton_batch.tasks.templates import fence, without_surrogates
+from layton_batch.tasks.templates import fence
+from layton_batch.text import without_surrogates
 from tests.support.batch_files import files_of
 from tests.support.lab import MODELS
 from tests.support.tiers import FAMILIES, tiered

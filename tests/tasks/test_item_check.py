@@ -146,7 +146,8 @@ def test_the_bundled_items_are_clean_and_their_task_is_found_without_a_name(name
     [
         ("id,description\n1,a,b\n", "line 2: 3 cells; the header has 2"),
         ("id,id\n1,2\n", "names a column twice: 'id'"),
-        ("id,\n1,2\n", "a column without a name"),
+        ("id,\n1,2\n", "line 2: 2 cells; the header has 1"),
+        ("id,,b\n1,2,3\n", "a column without a name"),
         ('id,description\n1,a\n2,"b\n3,c\n', "line 3: not CSV"),
         ("\n,\nid,description\n1,a,b\n", "line 4: 3 cells; the header has 2"),
         (" \n\n", "there is no row"),

@@ -14,8 +14,8 @@ from layton_batch.records import Image, Item, Prediction, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.templates import block, fence, without_surrogates
-from layton_batch.text import plain
+from layton_batch.tasks.templates import block, fence
+from layton_batch.text import plain, without_surrogates
 
 TASK = LaytonTask(TaskOptions("llm"))
 ITEM = Item("i", "llm", "c", "Q?", (), ("hint",), "A", "J", "S")
@@ -61,35 +61,51 @@ def verdict(text: str | None, finish: FinishReason = FinishReason.STOP) -> Verdi
 # ---- reading answers -----------------------------------------------------------------------------------------------
 
 PLAIN = '{"justification": "so", "answer": "7"}'
+FENCED = json.dumps({"justification": "run\n```py\nx\n```\nthen", "answer": "7"})
+CHANNELS = "<|channel|>analysis<|message|>6?<|end|><|start|>assistant<|channel|>final<|message|>"
 
 
-@pytest.mark.parametrize(
-    ("text", "note"),
-    [
-        (PLAIN, None),
-        (f"\n {PLAIN} \n", None),
-        (f"```json\n{PLAIN}\n```", "in a code fence"),
-        (f"```\n{PLAIN}```", "in a code fence"),
-        (f"Here you are:\n```json\n{PLAIN}\n```\nGood luck!", "between other text"),
-        (f"```json\n{PLAIN}", "in a code fence"),
-        (f"My answer is {PLAIN}. Done.", "between other text"),
-        (f"<think>maybe {{6}}?</think>{PLAIN}", "after a thought"),
-        (f"<think>x</think>```json\n{PLAIN}\n```", "after a thought"),
-        (f"maybe {{6}}?\n</think>\n{PLAIN}", "after a thought"),
-        (
-            f"<|channel|>analysis<|message|>6?<|end|><|start|>assistant<|channel|>final<|message|>{PLAIN}",
-            "after a thought",
-        ),
-        (f"{PLAIN}\nOnce more:\n{PLAIN}", "between other text"),
-        ('{"justification": "so", "answer": "7"', "repaired"),
-        ("{'justification': 'so', 'answer': '7',}", "repaired"),
-        ('{"justification": so, "answer": 7}', "repaired"),
-    ],
-)
-def test_an_answer_is_an_answer_however_it_is_wrapped(text: str, note: str | None) -> None:
+def answered(value: str) -> str:
+    return f'{{"justification": "so", "answer": {value}}}'
+
+
+@pytest.mark.parametrize(("text", "answer", "note"), [
+    (PLAIN, "7", None), (f"\n {PLAIN} \n", "7", None), (FENCED, "7", None),
+    (f"```json\n{PLAIN}\n```", "7", "in a code fence"), (f"```\n{PLAIN}```", "7", "in a code fence"),
+    (f"```json\n{PLAIN}", "7", "in a code fence"), (f"```json\n{FENCED}\n```", "7", "in a code fence"),
+    (f"Here you are:\n```json\n{PLAIN}\n```\nGood luck!", "7", "between other text"),
+    (f"My answer is {PLAIN}. Done.", "7", "between other text"),
+    (f"{PLAIN}\nOnce more:\n{PLAIN}", "7", "between other text"),
+    (f"<think>maybe {{6}}?</think>{PLAIN}", "7", "after a thought"),
+    (f"<think>x</think>```json\n{PLAIN}\n```", "7", "after a thought"),
+    (f"maybe {{6}}?\n</think>\n{PLAIN}", "7", "after a thought"), (f"{CHANNELS}{PLAIN}", "7", "after a thought"),
+    (PLAIN[:-1], "7", "repaired"), ("{'justification': 'so', 'answer': '7',}", "7", "repaired"),
+    ('{"justification": so, "answer": 7}', "7", "repaired"),
+    *((answered(value), value, None) for value in ("7", "1.50", "-3", "true", "false", "9" * 6000, "1e999")),
+    (answered('["A", "C"]'), "A, C", None), (answered("[1, 2]"), "1, 2", None), (answered('" 7 "'), " 7 ", None),
+    (answered('"\\u0000"'), "\x00", None), (answered('"\\ud83d!"'), "\ufffd!", None),
+    (answered('"\\ud83d\\ude00"'), "\U0001f600", None), (answered('"a\\nb\\tc"'), "a\nb\tc", None),
+    *((answered(f'"{written}"'), latex, None)
+      for latex in (r"\frac{1}{2}", r"\beta", r"\theta = \tau", r"\rho \neq \text{x}", r"$\alpha$")
+      for written in (latex, latex.replace("\\", "\\\\"))),
+])  # fmt: skip
+def test_an_answer_is_an_answer_however_it_is_wrapped(text: str, answer: str, note: str | None) -> None:
     found = parse(text)
-    assert (found.kind, found.answer, found.justification) == (PredictionKind.ANSWERED, "7", "so")
-    assert (found.note, found.raw_text) == (note, text)
+    assert (found.kind, found.answer, found.note, found.raw_text) == (PredictionKind.ANSWERED, answer, note, text)
+
+
+@pytest.mark.parametrize(("text", "note"), [
+    (None, "empty reply"), (" \n", "empty reply"), ("I do not know.", "not JSON"),
+    ("{}", "no answer; no justification"),
+    ('"7"', "not a JSON object but a string or number"), ("7", "not a JSON object but a string or number"),
+    ("null", "not a JSON object but null"), ('[{"answer": "7"}]', "not a JSON object but an array"),
+    ('{"justification": "so"}', "no answer"), (answered("null"), "no answer"),
+    *((answered(value), "answer is not text") for value in ('{"x": 1}', "[]", '[["7"]]')),
+    ('{"justification": " ", "answer": ""}', "blank answer"),
+])  # fmt: skip
+def test_what_holds_no_answer_is_unparsed_and_says_why(text: str | None, note: str) -> None:
+    found = parse(text)
+    assert (found.kind, found.answer, found.note) == (PredictionKind.UNPARSED, None, note)
 
 
 @pytest.mark.parametrize(
@@ -110,90 +126,24 @@ def test_an_open_thought_and_two_answers_are_no_answer(text: str) -> None:
     assert verdict(as_verdict).is_answer_correct is None
 
 
-@pytest.mark.parametrize("text", [PLAIN, f"```json\n{PLAIN}", f"<think>6?</think>{PLAIN}"])
-def test_a_cut_reply_counts_if_it_is_one_whole_object(text: str) -> None:
-    assert parse(text, FinishReason.LENGTH).answer == "7"
-    for cut in (text[:-1], f"So {text} and", f"{text} Now"):
-        assert parse(cut, FinishReason.LENGTH).kind is PredictionKind.UNPARSED
-
-
-def test_a_reply_is_repaired_only_if_the_model_ended_by_itself() -> None:
-    kinds = {finish: parse(PLAIN[:-1], finish).kind for finish in FinishReason}
-    assert kinds.pop(FinishReason.STOP) is PredictionKind.ANSWERED
-    assert set(kinds.values()) == {PredictionKind.UNPARSED}
-
-
-@pytest.mark.parametrize("text", [r"\frac{1}{2}", r"\beta", r"\theta = \nu", r"\rho \neq \text{x}", r"$\alpha$"])
-def test_commands_of_latex_survive_in_an_answer(text: str) -> None:
-    for written in (text, text.replace("\\", "\\\\")):
-        assert parse(f'{{"justification": "so", "answer": "{written}"}}').answer == text
-    assert parse('{"justification": "a\\nb\\tc", "answer": "7"}').justification == "a\nb\tc"
-
-
-def test_thoughts_are_taken_out_of_verdicts_and_a_quoted_tag_hides_nothing() -> None:
-    right, wrong = '{"is_answer_correct": true, "is_justification_correct": true}', '{"is_answer_correct": false}'
-    assert verdict(f"Strictly, {wrong}? No.\n</think>\n\n{right}").both_correct is True
-    assert verdict(f"<thinking>is_answer_correct: false at first</thinking>\n{right}").both_correct is True
-    assert verdict(f"{wrong} They wrote: </think>{right}").is_answer_correct is None
-    assert verdict(f"<think>x</think>{wrong} They wrote: </think>{right}").is_answer_correct is None
-
-
-def test_a_fence_inside_a_justification_does_not_end_the_answer() -> None:
-    inner = json.dumps({"justification": "run\n```py\nx\n```\nthen", "answer": "7"})
-    assert parse(f"```json\n{inner}\n```").answer == "7"
-    assert parse(inner).note is None
-
-
-@pytest.mark.parametrize(
-    ("value", "answer"),
-    [
-        ("7", "7"), ("1.50", "1.50"), ("-3", "-3"), ("true", "true"), ("false", "false"), ('["A", "C"]', "A, C"),
-        ("[1, 2]", "1, 2"), ("9" * 6000, "9" * 6000), ("1e999", "1e999"), ('" 7 "', " 7 "), ('"\\u0000"', "\x00"),
-        ('"\\ud83d!"', "\ufffd!"), ('"\\ud83d\\ude00"', "\U0001f600"),
-    ],
-)  # fmt: skip
-def test_values_other_than_text_come_as_their_text(value: str, answer: str) -> None:
-    found = parse(f'{{"justification": "so", "answer": {value}}}')
-    assert (found.kind, found.answer, found.note) == (PredictionKind.ANSWERED, answer, None)
-
-
-@pytest.mark.parametrize(
-    ("text", "note"),
-    [
-        (None, "empty reply"),
-        (" \n", "empty reply"),
-        ("I do not know.", "not JSON"),
-        ('"7"', "not a JSON object but a string or number"),
-        ("7", "not a JSON object but a string or number"),
-        ("null", "not a JSON object but null"),
-        ('[{"answer": "7"}]', "not a JSON object but an array"),
-        ('{"justification": "so"}', "no answer"),
-        ('{"justification": "so", "answer": null}', "no answer"),
-        ('{"justification": "so", "answer": {"x": 1}}', "answer is not text"),
-        ('{"justification": "so", "answer": []}', "answer is not text"),
-        ('{"justification": "so", "answer": [["7"]]}', "answer is not text"),
-        ('{"justification": " ", "answer": ""}', "blank answer"),
-        ("{}", "no answer; no justification"),
-    ],
-)
-def test_what_holds_no_answer_is_unparsed_and_says_why(text: str | None, note: str) -> None:
-    found = parse(text)
-    assert (found.kind, found.answer, found.note) == (PredictionKind.UNPARSED, None, note)
-
-
-def test_a_refusal_is_unparsed() -> None:
+def test_how_a_reply_ended_decides_what_may_be_made_of_it() -> None:
+    for text in (PLAIN, f"```json\n{PLAIN}", f"<think>6?</think>{PLAIN}"):
+        assert parse(text, FinishReason.LENGTH).answer == "7"
+        for cut in (text[:-1], f"So {text} and", f"{text} Now"):
+            assert parse(cut, FinishReason.LENGTH).kind is PredictionKind.UNPARSED
+    repaired = [finish for finish in FinishReason if parse(PLAIN[:-1], finish).kind is PredictionKind.ANSWERED]
+    assert repaired == [FinishReason.STOP]
+    assert parse(PLAIN, FinishReason.REFUSAL).kind is PredictionKind.UNPARSED
     assert parse(None, FinishReason.REFUSAL).note == "refused"
     assert parse(None, refusal="I can't\nhelp").note == "refused: I can't help"
-    assert parse(PLAIN, FinishReason.REFUSAL).kind is PredictionKind.UNPARSED
 
 
-@pytest.mark.parametrize("outcome", [o for o in RequestOutcome if o is not RequestOutcome.SUCCEEDED])
+@pytest.mark.parametrize("outcome", [outcome for outcome in RequestOutcome if outcome is not RequestOutcome.SUCCEEDED])
 def test_without_a_paid_reply_there_is_a_missing_prediction_and_an_empty_verdict(outcome: RequestOutcome) -> None:
     failed = Response("c", outcome, PLAIN, error_message="over\nloaded")
-    assert TASK.parse(ITEM, "m", failed).kind is PredictionKind.MISSING
-    assert TASK.parse(ITEM, "m", failed).note == f"{outcome.value}: over loaded"
-    found = TASK.parse_verdict("i", "m", "j", failed)
-    assert (found.is_answer_correct, found.is_justification_correct) == (None, None)
+    found, judged = TASK.parse(ITEM, "m", failed), TASK.parse_verdict("i", "m", "j", failed)
+    assert (found.kind, found.note) == (PredictionKind.MISSING, f"{outcome.value}: over loaded")
+    assert (judged.is_answer_correct, judged.is_justification_correct) == (None, None)
 
 
 # ---- reading verdicts ----------------------------------------------------------------------------------------------
@@ -226,6 +176,7 @@ WRONG = RIGHT.replace("true", "false")
         "{1}\n(The participant asked for `{0}`.)",
         "```json\n{0}\n```\nNo:\n```json\n{1}\n```",
         "{0}</think>{1}",
+        "{0} They wrote: </think>{1}",
         "<think>hm</think>{1} They wrote </think>{0}",
         "<think>hm</think>{1}\nThey wrote {0}",
         '{{"quoted": {0}, "verdict": {1}}}',
@@ -250,6 +201,8 @@ def test_a_reply_with_two_verdicts_that_contradict_each_other_is_read_as_neither
         "{0}\nOnce more: {0}",
         "```json\n{0}\n```\nThat is:\n```json\n{0}\n```",
         "<think>At first sight {1}</think>{0}",
+        "Strictly, {1}? No.\n</think>\n\n{0}",
+        "<thinking>is_answer_correct: false at first</thinking>\n{0}",
         '{{"reasoning": "It quotes {{\\"is_answer_correct\\": false}}, so is_answer_correct: false", {2}',
         "is_answer_correct is what matters. {0} (true or false: 0 or 1)",
     ],

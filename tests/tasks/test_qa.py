@@ -11,7 +11,6 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.sources import RowLocation, Rows
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import PredictionKind, RequestOutcome
-from layton_batch.tasks import load_task
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.qa import QaSettings, QaTask
 
@@ -114,8 +113,3 @@ def test_a_prompt_of_ones_own_asks_for_the_reason_too(tmp_path: Path) -> None:
         QaTask(TaskOptions("llm", prompts={"judge_system": own}, reasons=True))
     own.write_text("Judge it{% if with_reason %}, and say why{% endif %}.")
     QaTask(TaskOptions("llm", prompts={"judge_system": own}, reasons=True))
-
-
-def test_tasks_with_published_prompts_ask_for_no_reason() -> None:
-    with pytest.raises(ManifestError, match=r"jury\.reasons"):
-        load_task("layton", TaskOptions("llm", reasons=True))

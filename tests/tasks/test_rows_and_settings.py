@@ -109,6 +109,7 @@ UNFIT: list[tuple[str, TaskOptions, dict[str, JsonValue], str]] = [
     *((name, TaskOptions("llm", 1), {}, "hints") for name in ("qa", "mcq_idk", "zebralogic", "rome")),
     *((name, TaskOptions("llm"), {"protocol": "zero"}, "zero") for name in BUILT_IN if name != "qa"),
     *((name, TaskOptions("llm"), {"protocol": ["original"]}, "protocol") for name in ("zebralogic", "rome")),
+    ("layton", TaskOptions("llm", reasons=True), {}, "jury.reasons"),
     ("layton", TaskOptions("llm"), {"fence": "no"}, "task_options.fence: Input should be a valid boolean"),
     ("layton", TaskOptions("llm"), {"fence": False}, "prompts"),
     ("layton", TaskOptions("llm"), {"protocol": "original"}, "participant_system and judge_system"),

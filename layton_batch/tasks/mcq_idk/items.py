@@ -21,7 +21,8 @@ from string import ascii_lowercase, ascii_uppercase
 
 from layton_batch.errors import DataError
 from layton_batch.records import Item, JsonValue
-from layton_batch.tasks.templates import without_surrogates
+from layton_batch.tasks.benchmark_rows import ItemRow
+from layton_batch.text import without_surrogates
 
 FileRow = Mapping[str, JsonValue]
 
@@ -102,29 +103,25 @@ def belongs(row: FileRow, split: str) -> bool:
     return split == "llm" or named is None or named == split
 
 
-def item_from(row: FileRow, number: int, split: str, seed: int | None, n_options: int | None = None) -> Item:
+def item_from(columns: FileRow, number: int, split: str, seed: int | None, n_options: int | None = None) -> Item:
     """The item, its real options in shuffled order. ``seed``: None: in the order of the row; GPQA's columns have none,
     which ``order`` in the payload says. ``n_options``: of the columns that name this number of options.
 
     Raises DataError naming the row and what is wrong with it.
     """
-    columns = _lower(row)
-    item_id = _id(columns, number)
-    where = f"row {number} (item {item_id!r})"
-    columns = _unnested(columns, where)
-    if n_options is not None:
-        columns = _numbered(columns, n_options, number)
-    options, right = _options(columns, where)
+    row = ItemRow(_lower(columns), f"row {number}")
+    item_id = row.id(*_ID, default=str(number))
+    row = replace(row, place=f"row {number} (item {item_id!r})")
+    options, right, is_index = _options(row if n_options is None else _with_options(row, n_options))
     order = tuple(range(len(options))) if seed is None else shuffled_order(item_id, len(options), seed)
-    has_order = seed is not None or _CORRECT not in columns
-    is_index = _CORRECT not in columns and isinstance(_given_right(columns)[1], int)
+    has_order = seed is not None or _CORRECT not in row.columns
     return Item(
         id=item_id,
         split=split,
-        category=_text(columns, _CATEGORY, where) or "",
-        question=_needed(columns, where),
+        category=(row.text(*_CATEGORY) or "").strip(),
+        question=row.needed("question").strip(),
         answer=options[right],
-        justification=_text(columns, ("explanation", "justification"), where),
+        justification=row.text("explanation", "justification"),
         payload={
             "options": [options[index] for index in order],
             "gold": ascii_uppercase[order.index(right)],
@@ -138,97 +135,49 @@ def item_from(row: FileRow, number: int, split: str, seed: int | None, n_options
 
 def in_order_of(options: JsonValue, item: Item, where: str) -> Item:
     """Return the item with its real options in the order that a model saw. Raises DataError for other options."""
-    shown, own = _checked(_as_list(options, "options", where), where), item.payload.get("options")
+    shown, own = _as_list(options, "options", where), item.payload.get("options")
     if item.answer is None or not isinstance(own, list) or Counter(shown) != Counter(map(str, own)):
         raise DataError(f"{where}: column 'options' has other options than the item has")
     gold = ascii_uppercase[shown.index(item.answer)]
     return replace(item, payload={**item.payload, "options": list[JsonValue](shown), "gold": gold})
 
 
-def _numbered(columns: dict[str, JsonValue], n_options: int, number: int) -> dict[str, JsonValue]:
-    """The columns with ``options_N`` and ``answer_index_N`` in the place of all others of their kind."""
-    names = f"options_{n_options}", f"answer_index_{n_options}"
-    missing = next((name for name in names if columns.get(name) is None), None)
-    if missing is not None:
-        raise DataError(f"row {number}: column {missing!r} is missing; n_options in [task_options] asks for it")
-    rest = {name: value for name, value in columns.items() if name not in (*_OPTIONS, *_RIGHT)}
-    return {**rest, "options": columns[names[0]], "answer_index": columns[names[1]]}
-
-
-def _lower(row: FileRow) -> dict[str, JsonValue]:
+def _lower(row: FileRow) -> FileRow:
     return {name.strip().lower(): value for name, value in row.items()}
-
-
-def _unnested(columns: dict[str, JsonValue], where: str) -> dict[str, JsonValue]:
-    """The columns with ARC's options as a list, and the right one by its text in the place of its label. Raises
-    DataError for a label that no option has."""
-    name = next((name for name in _OPTIONS if isinstance(columns.get(name), Mapping)), None)
-    nested = columns.get(name) if name is not None else None
-    if name is None or not isinstance(nested, Mapping):
-        return columns
-    texts = _as_list(nested.get("text"), name, where)
-    labels, (right, given) = nested.get("label"), _given_right(columns)
-    if right is not None and isinstance(labels, list):
-        by_label = dict(zip((str(label).strip() for label in labels), texts, strict=False))
-        if (label := str(given).strip()) not in by_label:
-            raise DataError(f"{where}: column {right!r} is {label[:80]!r}; the labels are {', '.join(by_label)}")
-        columns = {**columns, right: by_label[label]}
-    return {**columns, name: list[JsonValue](texts)}
-
-
-def _id(columns: FileRow, number: int) -> str:
-    for name in _ID:
-        value = columns.get(name)
-        if isinstance(value, str) and value.strip():
-            return value.strip()
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-    return str(number)
-
-
-def _text(columns: FileRow, names: Sequence[str], where: str) -> str | None:
-    for name in names:
-        value = columns.get(name)
-        if value is not None and not isinstance(value, str):
-            raise DataError(f"{where}: column {name!r} must be text or null, not {type(value).__name__}")
-        if value and value.strip():
-            return without_surrogates(value.strip())
-    return None
-
-
-def _needed(columns: FileRow, where: str) -> str:
-    question = _text(columns, ("question",), where)
-    if question is None:
-        raise DataError(f"{where}: column 'question' is missing or blank")
-    return question
 
 
 # ---- options -------------------------------------------------------------------------------------------------------
 
 
-def _options(columns: FileRow, where: str) -> tuple[list[str], int]:
-    """The real options in the row's order, and the index of the right one."""
-    if (correct := _text(columns, (_CORRECT,), where)) is not None:
-        names = sorted((name for name in columns if name.startswith("incorrect answer")), key=_ordinal)
-        wrong = [text for name in names if (text := _text(columns, (name,), where)) is not None]
-        return _checked([*wrong, correct], where), len(wrong)
-    name = next((name for name in _OPTIONS if columns.get(name) is not None), None)
-    listed = _lettered(columns, where) if name is None else _as_list(columns[name], name, where)
-    if name is None and not listed:
-        raise DataError(f"{where}: no column 'options' or 'choices', no columns 'A', 'B' …, and no 'Correct Answer'")
-    options = _checked(listed, where)
-    return options, _right(columns, options, where)
+def _with_options(row: ItemRow, n_options: int) -> ItemRow:
+    """Return the row with ``options_N`` and ``answer_index_N`` in the place of all others of their kind."""
+    names = f"options_{n_options}", f"answer_index_{n_options}"
+    missing = next((name for name in names if row.columns.get(name) is None), None)
+    if missing is not None:
+        raise DataError(f"{row.place}: column {missing!r} is missing; n_options in [task_options] asks for it")
+    rest = {name: value for name, value in row.columns.items() if name not in (*_OPTIONS, *_RIGHT)}
+    return replace(row, columns={**rest, "options": row.columns[names[0]], "answer_index": row.columns[names[1]]})
 
 
-def _lettered(columns: FileRow, where: str) -> list[str]:
-    """The options that have a column each, up to the last one; "" for one that is empty; none without an ``a``."""
-    by_letter = {name.removeprefix("option").strip(" _"): value for name, value in columns.items()}
-    values = [by_letter.get(letter) for letter in ascii_lowercase]
-    while values and values[-1] is None:
-        values.pop()
-    if not values or values[0] is None:
-        return []
-    return _texts(["" if value is None else value for value in values], where)
+def _options(row: ItemRow) -> tuple[list[str], int, bool]:
+    """The real options in the row's order, the index of the right one, and whether the row says that index."""
+    if row.text(_CORRECT) is not None:
+        names = sorted((name for name in row.columns if name.startswith("incorrect answer")), key=_ordinal)
+        options = _checked([text for name in (*names, _CORRECT) if (text := row.text(name)) is not None], row.place)
+        return options, len(options) - 1, False
+    right, given = next(((name, row.columns[name]) for name in _RIGHT if row.columns.get(name) is not None), ("", None))
+    if not right:
+        raise DataError(f"{row.place}: which option is right? No column {', '.join(map(repr, _RIGHT))}")
+    name = next((name for name in _OPTIONS if row.columns.get(name) is not None), None)
+    value = None if name is None else row.columns[name]
+    if name is None:
+        options = _lettered(row)
+    elif isinstance(value, Mapping):
+        options = _as_list(value.get("text"), name, row.place)
+        given = _labelled(value.get("label"), options, given, f"{row.place}: column {right!r}")
+    else:
+        options = _as_list(value, name, row.place)
+    return options, _right(given, options, f"{row.place}: column {right!r}"), isinstance(given, int)
 
 
 def _ordinal(name: str) -> tuple[int, str]:
@@ -236,24 +185,39 @@ def _ordinal(name: str) -> tuple[int, str]:
     return (int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 4 else 0, name)
 
 
+def _lettered(row: ItemRow) -> list[str]:
+    """The options that have a column each, up to the last one."""
+    by_letter = {name.removeprefix("option").strip(" _"): value for name, value in row.columns.items()}
+    values = [by_letter.get(letter) for letter in ascii_lowercase]
+    while values and values[-1] is None:
+        values.pop()
+    if not values or values[0] is None:
+        raise DataError(
+            f"{row.place}: no column 'options' or 'choices', no columns 'A', 'B' …, and no 'Correct Answer'"
+        )
+    return _checked(["" if value is None else value for value in values], row.place)
+
+
+def _labelled(labels: JsonValue, options: Sequence[str], given: JsonValue, where: str) -> JsonValue:
+    """The text of the option that ARC's labels give this name."""
+    if not isinstance(labels, list):
+        return given
+    by_label = dict(zip((str(label).strip() for label in labels), options, strict=False))
+    if (label := str(given).strip()) not in by_label:
+        raise DataError(f"{where} is {label[:80]!r}; the labels are {', '.join(by_label)}")
+    return by_label[label]
+
+
 def _as_list(value: JsonValue, name: str, where: str) -> list[str]:
     if isinstance(value, str):
         value = _parsed(value, name, where)
     if not isinstance(value, list):
         raise DataError(f"{where}: column {name!r} must be a list of options, not {type(value).__name__}")
-    return _texts(value, where)
-
-
-def _texts(values: Sequence[JsonValue], where: str) -> list[str]:
-    texts: list[str] = []
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise DataError(f"{where}: option {len(texts) + 1} must be text, not {type(value).__name__}")
-        texts.append(without_surrogates(str(value).strip()))
-    return texts
+    return _checked(value, where)
 
 
 def _parsed(text: str, name: str, where: str) -> JsonValue:
+    """Read a list that a table holds as text: in JSON, or as Python writes it."""
     for read in (json.loads, ast.literal_eval) if len(text) <= _MAX_LIST_CHARS else ():
         try:
             value: JsonValue = read(text)
@@ -263,40 +227,37 @@ def _parsed(text: str, name: str, where: str) -> JsonValue:
     raise DataError(f'{where}: column {name!r} is text that is not a list; write a list, such as ["Paris", "Rome"]')
 
 
-def _checked(options: list[str], where: str) -> list[str]:
-    if not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
-        raise DataError(f"{where}: {len(options)} options; there must be {MIN_OPTIONS} to {MAX_OPTIONS}")
-    if "" in options:
-        raise DataError(f"{where}: option {options.index('') + 1} is blank")
+def _checked(values: Sequence[JsonValue], where: str) -> list[str]:
+    if not MIN_OPTIONS <= len(values) <= MAX_OPTIONS:
+        raise DataError(f"{where}: {len(values)} options; there must be {MIN_OPTIONS} to {MAX_OPTIONS}")
+    options: list[str] = []
+    for number, value in enumerate(values, 1):
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise DataError(f"{where}: option {number} must be text, not {type(value).__name__}")
+        options.append(without_surrogates(str(value).strip()))
+        if not options[-1]:
+            raise DataError(f"{where}: option {number} is blank")
     return options
-
-
-def _given_right(columns: FileRow) -> tuple[str | None, JsonValue]:
-    """Return the column that says which option is right, and its value."""
-    name = next((name for name in _RIGHT if columns.get(name) is not None), None)
-    return name, None if name is None else columns[name]
-
-
-def _right(columns: FileRow, options: Sequence[str], where: str) -> int:
-    name, value = _given_right(columns)
-    if name is None:
-        raise DataError(f"{where}: which option is right? No column {', '.join(map(repr, _RIGHT))}")
-    index = None
-    if isinstance(value, int) and not isinstance(value, bool):
-        index = value
-    elif isinstance(value, str):
-        index = _index_of(without_surrogates(value.strip()), options)
-    if index is None or not 0 <= index < len(options):
-        letters = option_letters(len(options))
-        raise DataError(
-            f"{where}: column {name!r} is {str(value).strip()[:80]!r}; it must be the right option's letter "
-            f"({letters[0]} to {letters[-1]}), its text, or as a number its index, 0 to {len(options) - 1}"
-        )
-    return index
 
 
 _LETTER = re.compile(r"\(?([A-Za-z])[).:]?")
 """A letter as people write it: B, b, B), (b), B."""
+
+
+def _right(given: JsonValue, options: Sequence[str], where: str) -> int:
+    """Return the index that the value of a column gives."""
+    index = None
+    if isinstance(given, int) and not isinstance(given, bool):
+        index = given
+    elif isinstance(given, str):
+        index = _index_of(without_surrogates(given.strip()), options)
+    if index is None or not 0 <= index < len(options):
+        letters = option_letters(len(options))
+        raise DataError(
+            f"{where} is {str(given).strip()[:80]!r}; it must be the right option's letter "
+            f"({letters[0]} to {letters[-1]}), its text, or as a number its index, 0 to {len(options) - 1}"
+        )
+    return index
 
 
 def _index_of(text: str, options: Sequence[str]) -> int | None:

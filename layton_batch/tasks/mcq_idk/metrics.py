@@ -1,11 +1,11 @@
-"""Marks of one reply, and the best of several replies to one item.
+"""Marks of one reply.
 
 A reply without a readable letter costs as much as a wrong one: idk_score = 2 trad_score - 1 + idk_freq, always.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 
 METRICS = ("trad_score", "idk_score", "idk_freq", "extract_fail")
@@ -37,10 +37,3 @@ def outcome_of(letter: str | None, gold: str, idk_letter: str) -> str:
     if letter is None:
         return NO_LETTER
     return ABSTAINED if letter == idk_letter else CORRECT if letter in gold else WRONG
-
-
-def best_of(marks: Sequence[Marks]) -> Marks:
-    """Return the best per metric of several replies to one item; unreadable only if all are."""
-    columns = {name: [reply[name] for reply in marks] for name in METRICS}
-    return _marks(*(max(column) for name, column in columns.items() if name != "extract_fail"),
-                  min(columns["extract_fail"]))  # fmt: skip

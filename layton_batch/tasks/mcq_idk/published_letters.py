@@ -9,6 +9,7 @@ blanks would cost quadratic time; what they match is the same.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,19 +50,21 @@ _OPTION = re.compile(r"\b(?:option|choice)\s*+([A-K])\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class LetterReading:
-    """Letter of a reply, None without one; the rule that found it, and the rule's stage."""
+    """Letter of a reply, and the rule that found it; None without one."""
 
     letter: str | None = None
     rule: str | None = None
-    stage: Literal["primary", "fallback", "none"] = "none"
+
+    @property
+    def stage(self) -> Literal["primary", "fallback", "none"]:
+        """Return the stage of the rule."""
+        if self.rule is None:
+            return "none"
+        return "primary" if any(self.rule == name for name, _ in _STAGE_1) else "fallback"
 
 
 def read_original(text: str) -> LetterReading:
     """The letter in a text whose thoughts are out already. It may be one that the item has no option for."""
-    return _stage_1(text) or _stage_2(text) or LetterReading()
-
-
-def _stage_1(text: str) -> LetterReading | None:
     # Under IGNORECASE "ſ" is an s; so it is to casefold, which makes these tests without misses.
     folded = text.casefold()
     for rule, pattern in _STAGE_1:
@@ -71,65 +74,40 @@ def _stage_1(text: str) -> LetterReading | None:
         for last in pattern.finditer(text):  # noqa: B007  # the last match is the one that ends furthest right
             pass
         if last is not None:
-            return LetterReading(last["letter"].strip("()"), rule, "primary")
-    return None
+            return LetterReading(last["letter"].strip("()"), rule)
+    for rule, letter in _stage_2(text, folded):
+        if letter is not None:
+            return LetterReading(letter.upper(), rule)
+    return LetterReading()
 
 
-def _stage_2(text: str) -> LetterReading | None:
-    if letters := _HASH.findall(text):
-        return _fallback(letters[-1], "hash")
-    if "boxed" in text.casefold():
-        for pattern in _BOXED:
-            if match := pattern.search(text):
-                return _fallback(match[1], "boxed")
-    if match := _ANSWER.search(text):
-        return _fallback(match[1], "answer")
-    if match := _OPTION.search(text[-_TAIL_CHARS:]):
-        return _fallback(match[1], "option")
-    return None
+def _stage_2(text: str, folded: str) -> Iterator[tuple[str, str | None]]:
+    yield "hash", next(reversed(_HASH.findall(text)), None)
+    for pattern in _BOXED if "boxed" in folded else ():
+        yield "boxed", _first(pattern, text)
+    yield "answer", _first(_ANSWER, text)
+    yield "option", _first(_OPTION, text[-_TAIL_CHARS:])
 
 
-def _fallback(letter: str, rule: str) -> LetterReading:
-    return LetterReading(letter.upper(), rule, "fallback")
+def _first(pattern: re.Pattern[str], text: str) -> str | None:
+    match = pattern.search(text)
+    return None if match is None else match[1]
 
 
 # ---- thoughts ------------------------------------------------------------------------------------------------------
 
 
-OPEN, CLOSE = "<think>", "</think>"
-_OVERLAP = len(OPEN) - 1
+_OPEN, _CLOSE = "<think>", "</think>"
 
 
 def without_think_blocks(text: str) -> str:
     """The text without its think blocks: again and again, from the first open tag to the first close tag after it.
 
     A tag without its partner stays, and everything with it. Cutting a block can join the halves of a new open tag;
-    that one counts too. One pass, so that a megabyte of tags takes no longer than a megabyte of prose.
+    that one counts too.
     """
-    at, start = 0, text.find(OPEN)
-    if start < 0:
-        return text
-    pieces: list[str] = []
-    while start >= 0:
-        end = text.find(CLOSE, start)
-        if end < 0:
-            break
-        pieces.extend(text[at:start])
-        at = end + len(CLOSE)
-        at = _join(pieces, text, at)
-        start = text.find(OPEN, at)
-    return "".join(pieces) + text[at:]
-
-
-def _join(pieces: list[str], text: str, at: int) -> int:
-    """Take out blocks whose open tag only came about by cutting; where reading goes on."""
-    while True:
-        tail = "".join(pieces[-_OVERLAP:])
-        begin = (tail + text[at : at + _OVERLAP]).find(OPEN)
-        if begin < 0:
-            return at
-        end = text.find(CLOSE, at + len(OPEN) - (len(tail) - begin))
-        if end < 0:
-            return at
-        del pieces[len(pieces) - (len(tail) - begin) :]
-        at = end + len(CLOSE)
+    position = 0
+    while (start := text.find(_OPEN, position)) >= 0 and (end := text.find(_CLOSE, start)) >= 0:
+        text = text[:start] + text[end + len(_CLOSE) :]
+        position = max(0, start - len(_OPEN))
+    return text

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -30,27 +31,24 @@ from layton_batch.tasks.mcq_idk.items import (
 )
 from layton_batch.tasks.mcq_idk.metrics import CORRECT, MARKS, METRICS, NO_LETTER, outcome_of
 from layton_batch.tasks.mcq_idk.published_letters import read_original, without_think_blocks
+from layton_batch.tasks.packaged import PROMPTS, bundled_file
 from layton_batch.tasks.protocol import TaskOptions, TaskSettings
-from layton_batch.tasks.reply_json import ENDINGS, ending, failure
-from layton_batch.tasks.templates import Templates, TemplateVariables, without_surrogates
+from layton_batch.tasks.reply_json import ENDINGS, unread
+from layton_batch.tasks.templates import Templates, TemplateVariables
 from layton_batch.tasks.thoughts import without_thoughts
 
-HERE = Path(__file__).parents[1]
 ORIGINAL, ORIGINAL_V2, CORRECTED = "original", "original_v2", "corrected"
 """``original``: evaluate-idk to the letter, with its first prompts (all GPQA rows of its table). ``original_v2``: the
 same with its present prompts (all LEXam rows). ``corrected``, the default: the requested form wins, 2 to 25 options."""
 _PROMPT_END = {CORRECTED: "", ORIGINAL: "\n\n", ORIGINAL_V2: "\n"}
 """Line breaks after a prompt's last word."""
-BUNDLED_SPLIT = "demo"
 
-_QUESTION = TemplateVariables(
-    frozenset({"instruction", "question", "options", "idk_letter"}), frozenset({"question", "options"})
-)
+_QUESTION = TemplateVariables("question options", "instruction idk_letter")
 _SLOTS: Mapping[str, TemplateVariables] = {
-    "instruction": TemplateVariables(frozenset({"idk_letter"}), must=frozenset({"idk_letter"})),
+    "instruction": TemplateVariables("idk_letter"),
     "corrected": _QUESTION,
     "original": _QUESTION,
-    "instruction_v2": TemplateVariables(frozenset({"idk_letter", "category", "course_name"})),
+    "instruction_v2": TemplateVariables(may="idk_letter category course_name"),
     "original_v2": _QUESTION,
 }
 
@@ -73,13 +71,13 @@ class McqIdkTask:
     uses_jury: Literal[False] = False
 
     def __init__(self, options: TaskOptions, settings: McqSettings = McqSettings()) -> None:  # noqa: B008 - frozen
-        options.check_no_hints(self.name)
+        options.check(self.name)
         if not settings.instruction and settings.protocol != ORIGINAL_V2:
             raise ManifestError(f"task_options.instruction = false is for protocol {ORIGINAL_V2!r}")
         self.protocol: str = settings.protocol
         self._split, self._settings = options.split, settings
         self._templates = Templates(
-            HERE / "prompts" / "mcq_idk", _SLOTS, options.prompts, as_written=self.protocol == ORIGINAL_V2
+            PROMPTS / "mcq_idk", _SLOTS, options.prompts, as_written=self.protocol == ORIGINAL_V2
         )
 
     def span(self, metric: str) -> tuple[float, float]:
@@ -93,9 +91,7 @@ class McqIdkTask:
         return [item_from(row, number, split, chosen.seed, chosen.n_options) for number, row in numbered]
 
     def bundled(self, split: str) -> Path:
-        if split not in (BUNDLED_SPLIT, "llm"):  # "llm" is what a manifest says that says nothing
-            raise DataError(f"no bundled items for split {split!r}; there is {BUNDLED_SPLIT!r}")
-        return HERE / "data" / "mcq_idk" / f"{BUNDLED_SPLIT}.jsonl"
+        return bundled_file("mcq_idk/demo.jsonl", split, ("demo", "llm"))
 
     def prompt(self, item: Item) -> Prompt:
         """One user message and no system text, as published. The originals' bytes: no blank between instruction and
@@ -124,20 +120,16 @@ class McqIdkTask:
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with one of the item's letters, ``abstained`` with the last one, or ``unparsed``."""
-        raw = without_surrogates(response.text) if response.text is not None else None
-        note = failure(response)
-        if note is not None:
-            return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=note)
-        options, ended = item.payload.get("options"), ending(response)
-        n_options = len(options) if isinstance(options, list) else None
-        note = ENDINGS.get(ended)
-        letter = self._letter(raw, ended, MAX_OPTIONS if n_options is None else n_options)
+        prediction = unread(item, model, response)
+        if prediction.kind is PredictionKind.MISSING:
+            return prediction
+        options = item.payload.get("options")
+        n_options = len(options) if isinstance(options, list) else MAX_OPTIONS
+        letter = self._letter(prediction.raw_text, prediction.ending, n_options)
         if letter is None:
-            note = note or "no letter"
-            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=note, ending=ended)
-        abstained = n_options is not None and letter == idk_letter(n_options)
-        kind = PredictionKind.ABSTAINED if abstained else PredictionKind.ANSWERED
-        return Prediction(item.id, model, kind, answer=letter, raw_text=raw, note=note, ending=ended)
+            return replace(prediction, note=prediction.note or "no letter")
+        kind = PredictionKind.ABSTAINED if letter == idk_letter(n_options) else PredictionKind.ANSWERED
+        return replace(prediction, kind=kind, answer=letter)
 
     def grade(self, item: Item, prediction: Prediction) -> Grade:
         """Marks of the reply, read again among the item's own letters. No readable letter costs a point, as published.

@@ -8,13 +8,15 @@ which the corrected protocol minds: no answer is found in a refusal, nor in a re
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import orjson
 import polars as pl
 
 from layton_batch.errors import DataError
@@ -56,12 +58,6 @@ class RomeForm(OfflineForm):
                 raise DataError(f"annotation {number}: question_id {item.id!r} is there already")
             items_by_id[item.id] = item
         return list(items_by_id.values())
-
-    def _id(self, row: FileRow, where: str) -> str:
-        value = row.get("question_id")
-        if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-            raise DataError(f"{where}: question_id must be a text or a number")
-        return str(value)
 
     def _item(self, row: FileRow, where: str) -> Item:
         """Make an item of a row as it is; a field that it lacks costs a prediction its mark."""
@@ -146,60 +142,22 @@ def read_predictions(path: Path) -> Iterator[FileRow]:
 
     Raises DataError with file and reason: not there, not UTF-8, not JSON, not in one of the forms.
     """
-    if path.suffix == ".parquet":
+    document = _document(path)
+    if document is None:
         yield from stream_rows(path)
-        return
-    limits.check_is_file(path, str(path))
-    try:
-        with path.open("rb") as handle:
-            first = next((line for _, line in limits.lines(handle, str(path)) if line.strip()), b"")
-            handle.seek(0)
-            if _is_one_of_many(first):
-                for number, line in limits.lines(handle, str(path)):
-                    if line.strip():
-                        yield _object(_loads(line, f"{path}, line {number}"), f"{path}, line {number}")
-                return
-            limits.check_document(path, str(path))
-            content = handle.read()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    value = _loads(content, str(path)) if content.strip() else []
-    if isinstance(value, Mapping) and _is_mapping(value):
-        yield from ({"question_id": name, **_object(row, str(path))} for name, row in value.items())
-    elif isinstance(value, Mapping):
-        yield value
-    elif isinstance(value, list):
-        yield from (_object(row, f"{path}, row {number}") for number, row in enumerate(value, 1))
+    elif document and all(isinstance(row, dict) for row in document.values()):
+        yield from ({"question_id": name, **row} for name, row in document.items())
     else:
-        raise DataError(f"{path}: neither a list of rows nor an object of rows by question id")
+        yield document
 
 
-def _is_one_of_many(first: bytes) -> bool:
-    """Return whether a first line is a whole object and no id-to-row mapping: then the file is JSONL."""
+def _document(path: Path) -> dict[str, Any] | None:
+    """Return the content of a file that is one JSON object; None for a file of another form."""
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    limits.check_document(path, str(path))
     try:
-        value = json.loads(first.removeprefix(b"\xef\xbb\xbf"))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and not _is_mapping(value)
-
-
-def _is_mapping(value: Mapping[str, JsonValue]) -> bool:
-    return bool(value) and all(isinstance(row, Mapping) for row in value.values())
-
-
-def _object(value: JsonValue, where: str) -> FileRow:
-    if not isinstance(value, Mapping):
-        raise DataError(f"{where}: not an object")
-    return value
-
-
-def _loads(content: bytes, where: str) -> JsonValue:
-    try:
-        value: JsonValue = json.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{where} is not UTF-8 (byte {error.start})") from error
-    except RecursionError as error:
-        raise DataError(f"{where}: nested too deep") from error
-    except ValueError as error:
-        raise DataError(f"{where}: not JSON ({error}); ROME's files are JSON, JSONL or Parquet") from error
-    return value
+        value = orjson.loads(path.read_bytes().removeprefix(codecs.BOM_UTF8))
+    except (OSError, orjson.JSONDecodeError):
+        return None  # rows line by line, or nothing that can be read: reading the rows says what is wrong
+    return value if isinstance(value, dict) else None

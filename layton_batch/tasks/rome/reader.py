@@ -23,15 +23,14 @@ _SPELLING = str.maketrans(
     dict.fromkeys("‐‑‒–—―−", "-") | dict.fromkeys("‘’′ʼ", "'") | dict.fromkeys("“”", '"')
     | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff") | {"\u2044": "/", "⋅": "·", "・": "·"}
 )  # fmt: skip
-_BOX = re.compile(r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,50}\}){0,50}\})+)\}")
+_BOX = re.compile(r"\\f?box(?:ed)?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,50}\}){0,50}\})+)\}")
 _FRACTION = re.compile(r"\\[dt]?frac\s?\{([^{}]{1,60})\}\s?\{([^{}]{1,60})\}")
 _DRESSING = re.compile(
-    r"\\(?:text|math|operatorname|left|right|f?box)[a-z]*|\\[,;! (\[\])]|```\w{0,10}|[*`$#{}]"
+    r"\\(?:text|math|f?box)[a-z]*|\\[,;! (\[\])]|```\w{0,10}|[*`$#{}]"
     r"|</?[a-z_]{1,12}\s?/?>|\[/?INST\]"
 )
 _LABEL = re.compile(
-    r"(?:\banswers?\b|\bans\b|答案|答)[^\w\n:=(]{0,4}"
-    r"(?:(?:\([^()\n]{1,40}\)[^\w\n:=(]{0,4})?(?:[:=]|\b(?:is|are)\b:?|[是为][:]?)|\n)|<answer>",
+    r"(?:\banswers?\b|答案)[^\w\n:=(]{0,4}(?:[:=]|\b(?:is|are)\b:?|[是为][:]?|\n)|<answer>",
     re.IGNORECASE,
 )
 _PARAGRAPH = re.compile(r"\n[ \t]*\n|\n\s*\([^()\n]*\)\s*$")
@@ -53,7 +52,7 @@ class Statement:
 
 def stated_answer(reply: str) -> Statement:
     """Find the statement of the answer in a reply."""
-    text = _spelled(without_thoughts(reply)[-_MOST:]).rstrip(" \t\r\n*_`$#")
+    text = _spelled(without_thoughts(reply)[-_MOST:]).rstrip()
     label = max((label.end() for label in _LABEL.finditer(text) if label.end() < len(text)), default=None)
     rest = text if label is None else text[label:]
     boxes = [box.group(1) for box in _BOX.finditer(rest)]
@@ -78,7 +77,7 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf
 def _folded(text: str) -> str:
     """Return the text as names are compared: one spelling, no accents, no case, one blank for many."""
     decomposed = unicodedata.normalize("NFD", _spelled(text).casefold())
-    plain = "".join(sign for sign in decomposed if not unicodedata.combining(sign) or _UNSPACED.match(sign))
+    plain = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
     return " ".join(unicodedata.normalize("NFC", plain).split())
 
 
@@ -149,18 +148,14 @@ _GROUP = (
     rf"(?:(?:\s?[,;/&+、|与和及]\s?(?:and\s|or\s)?|\s(?:and|or)?\s?|)[(\[]?{_LETTER}[)\].]{{0,2}})*"
 )
 _LEADING = re.compile(rf"\W*({_GROUP})")
-_CUED = re.compile(
-    r"(?:\b(?:options?|choices?|choose|select|pick|is|are|so|therefore|be)|选择?|选项)[\s:(\"']{0,3}" + f"({_GROUP})"
-)
 _BETWEEN_LETTERS = re.compile(r"[\s,;/&+、|()\[\]<>.。:\"'与和及-]|\band\b")
 
 
 def _choices(statement: Statement, arguments: Arguments) -> RomeGrade:
     label = arguments.get("label")
-    if not isinstance(label, str) or not label.strip():
+    wanted = set(_BETWEEN_LETTERS.sub("", label).upper()) if isinstance(label, str) else set()
+    if not wanted:
         raise ValueError("label must be a text with at least one letter")
-    bare = _BETWEEN_LETTERS.sub("", label)
-    wanted = set(bare.upper()) if re.fullmatch("[A-Za-z]{1,26}", bare) else set(label[:1].upper())
     letters = _letters(statement, len(wanted))
     return RomeGrade(int(set(letters) == wanted), letters)
 
@@ -171,15 +166,14 @@ def _letters(statement: Statement, count: int) -> str:
     bare = _BETWEEN_LETTERS.sub("", text)
     if re.fullmatch(f"[A-Z]{{1,26}}|[a-z]{{{count}}}", bare):
         return bare.upper() if len(set(bare)) == len(bare) else ""
-    groups = _LEADING.findall(text[:200])[:1] if _LEADING.match(text) else []
-    groups = groups or _CUED.findall(text) or re.findall(_GROUP, text)
+    leading = _LEADING.match(text)
+    groups = [leading[1]] if leading else re.findall(_GROUP, text)
     return "".join(dict.fromkeys(re.findall("[A-Z]", groups[-1]))) if groups else ""
 
 
 # ---- lists in order ------------------------------------------------------------------------------------------------
 
 _SEPARATORS = re.compile(r"[-=]>|[,;|/>→⇒、\n]+|\s-+\s|\b(?:and\s)?then\b|\band\b", re.IGNORECASE)
-_NUMBERING = re.compile(r"^(?:\(?\d{1,2}[).:]|[-•]|step \d+:?|and|first|second|third|finally)\s*", re.IGNORECASE)
 
 
 def _ordered_list(statement: Statement, arguments: Arguments) -> RomeGrade:
@@ -194,12 +188,11 @@ def _ordered_list(statement: Statement, arguments: Arguments) -> RomeGrade:
     if not things or not all(things):
         raise ValueError("order names nothing, or something blank")
     read = statement.paragraph
-    listings = (read, re.split(r":|\bis\b", read)[-1], statement.text.strip())
-    return RomeGrade(int(any(_lists(text, things) for text in listings)), read)
+    return RomeGrade(int(_lists(read, things)), read)
 
 
 def _parts(text: str) -> list[str]:
-    parts = (_NUMBERING.sub("", part.strip(" .。()[]\"'")) for part in _SEPARATORS.split(text))
+    parts = (part.strip(" .。()[]\"'") for part in _SEPARATORS.split(text))
     return [part for part in parts if part]
 
 
@@ -223,7 +216,6 @@ _NUMERAL = re.compile(
 _SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "万": 1e4, "亿": 1e8}
 _NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _WORDS = {name: value for value, name in enumerate(_NAMES)}
-_FIGURES = dict(zip("零一二三四五六七八九十两", (*range(11), 2), strict=True))
 
 
 def _number(statement: Statement, arguments: Arguments) -> RomeGrade:
@@ -242,8 +234,6 @@ def _numbers(text: str) -> Iterator[float]:
     if not numerals:
         words = re.findall("[a-z]+", text)
         yield from (float(_WORDS[word]) for word in words if word in _WORDS)
-        if (figure := text.strip(" 。个")) in _FIGURES:
-            yield float(_FIGURES[figure])
 
 
 def _value(match: re.Match[str]) -> float:

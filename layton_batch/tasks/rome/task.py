@@ -10,35 +10,34 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError
 from layton_batch.files.item_list import item_list
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.benchmark_rows import has_pictures, id_of, needed_text, pictures_of, text_of, with_folders
+from layton_batch.tasks.benchmark_rows import ItemRow, with_folders
+from layton_batch.tasks.packaged import PROMPTS, bundled_file
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions, TaskSettings
-from layton_batch.tasks.reply_json import ENDINGS, ending, failure, object_schema, read_marks
+from layton_batch.tasks.reply_json import ENDINGS, as_bool, failure, object_schema, read_verdict, unread
 from layton_batch.tasks.rome import published, reader
 from layton_batch.tasks.rome.published import ORIGINAL, RomeGrade
-from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
+from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence
 from layton_batch.tasks.thoughts import without_thoughts
+from layton_batch.text import without_surrogates
 
-HERE = Path(__file__).parents[1]
 SPLITS = ("llm", "vlm")
 TRUNCATED, REFUSED = ENDINGS[FinishReason.LENGTH], ENDINGS[FinishReason.REFUSAL]
 
-_SHOWN = frozenset({"has_image", "images"})
+_SHOWN = "has_image images"
 _SLOTS: Mapping[str, TemplateVariables] = {
-    "participant_system": TemplateVariables(_SHOWN),
-    "participant_question": TemplateVariables(_SHOWN | {"question"}, must=frozenset({"question"})),
-    "participant_form": TemplateVariables(_SHOWN | {"evaluator", "chinese"}),
-    "judge_system": TemplateVariables(_SHOWN),
-    "judge_question": TemplateVariables(
-        _SHOWN | {"question", "reference", "response"}, must=frozenset({"question", "reference", "response"})
-    ),
+    "participant_system": TemplateVariables(may=_SHOWN),
+    "participant_question": TemplateVariables("question", _SHOWN),
+    "participant_form": TemplateVariables(may=f"{_SHOWN} evaluator chinese"),
+    "judge_system": TemplateVariables(may=_SHOWN),
+    "judge_question": TemplateVariables("question reference response", _SHOWN),
 }
 Rule = tuple[str, Mapping[str, JsonValue]]
 """An evaluator's name and its arguments."""
@@ -73,13 +72,11 @@ class _Rome:
     uses_jury: bool
 
     def __init__(self, options: TaskOptions, settings: RomeSettings = RomeSettings()) -> None:  # noqa: B008 - frozen
-        if options.split not in SPLITS:
-            raise ManifestError(f"split {options.split!r}: the rome task has {' and '.join(SPLITS)}")
-        options.check_no_hints(self.name)
+        options.check(self.name, SPLITS)
         self._options, self.protocol = options, settings.protocol
         self._is_original = settings.protocol == ORIGINAL
         self._pictures = (options.folder or Path()) / settings.pictures if settings.pictures else None
-        self._templates = Templates(HERE / "prompts" / "rome" / self.protocol, _SLOTS, options.prompts)
+        self._templates = Templates(PROMPTS / "rome" / self.protocol, _SLOTS, options.prompts)
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items; a row with a picture is ``vlm`` unless its ``split`` says otherwise."""
@@ -88,9 +85,7 @@ class _Rome:
         return item_list(item for item in items if item is not None)
 
     def bundled(self, split: str) -> Path:
-        if split not in SPLITS:
-            raise DataError(f"no bundled items for split {split!r}; there are {' and '.join(SPLITS)}")
-        return HERE / "data" / "rome" / f"questions_{split}.jsonl"
+        return bundled_file(f"rome/questions_{split}.jsonl", split, SPLITS)
 
     def prompt(self, item: Item) -> Prompt:
         shown = {"has_image": bool(item.images), "images": len(item.images)}
@@ -107,44 +102,43 @@ class _Rome:
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with the answer as the reply states it; ``unparsed`` where there is none, with the reason."""
-        raw = without_surrogates(response.text) if response.text is not None else None
-        note = failure(response)
-        if note is not None:
-            return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=note)
-        answer, note = self._answer(response, raw or "")
+        prediction = unread(item, model, response)
+        if prediction.kind is PredictionKind.MISSING:
+            return prediction
+        answer, note = self._answer(prediction.raw_text or "", prediction.ending)
         kind = PredictionKind.UNPARSED if answer is None else PredictionKind.ANSWERED
-        return Prediction(item.id, model, kind, answer, raw_text=raw, note=note, ending=ending(response))
+        return replace(prediction, kind=kind, answer=answer, note=note)
 
-    def _item(self, row: Mapping[str, JsonValue], number: int, folder: Path | None) -> Item | None:
-        name = row.get("question_id")
-        where = f"row {number}" + (f" (question {name!r})" if isinstance(name, str | int) else "")
-        question_id = id_of(row, "question_id", where, numbers=True)
-        question = needed_text(row, "question", where, numbers=True)
-        if _split(row) != self._options.split:
+    def _item(self, columns: Mapping[str, JsonValue], number: int, folder: Path | None) -> Item | None:
+        row, split = ItemRow.numbered(columns, number, "question_id"), self._options.split
+        question_id, question = row.id("question_id"), row.needed("question", numbers=True)
+        if _split(columns) != split:
             return None
-        images = pictures_of(row, where, folder) if self._options.split == "vlm" else ()
-        if self._options.split == "vlm" and not images:
-            raise DataError(f"{where}: column 'img' is missing; split vlm needs a picture")
-        reference = text_of(row, "reference", where, numbers=True)
+        images: tuple[Image, ...] = ()
+        if split == "vlm":
+            images = row.pictures("img", folder) or row.pictures("img_path", folder)
+            if not images:
+                raise DataError(f"{row.place}: column 'img' is missing; split vlm needs a picture")
+        reference = row.text("reference", numbers=True)
         if self.uses_jury and reference is None:
-            raise DataError(f"{where}: column 'reference' is empty; a jury needs it")
+            raise DataError(f"{row.place}: column 'reference' is empty; a jury needs it")
         return Item(
             id=question_id,
-            split=self._options.split,
-            category=text_of(row, "task", where, numbers=True) or "all",
+            split=split,
+            category=row.text("task", numbers=True) or "all",
             question=question,
             images=images,
             answer=reference,
             solution=reference,
-            payload=_payload(row, where),
+            payload=_payload(row),
         )
 
-    def _answer(self, response: Response, text: str) -> tuple[str | None, str | None]:
+    def _answer(self, text: str, ended: FinishReason | None) -> tuple[str | None, str | None]:
         """The stated answer, or None and why there is none. The published code takes every reply for an answer."""
-        is_cut = response.finish_reason is FinishReason.LENGTH
+        is_cut = ended is FinishReason.LENGTH
         if self._is_original and text:
             return published.prepare(text), TRUNCATED if is_cut else None
-        if response.refusal or response.finish_reason is FinishReason.REFUSAL:
+        if ended is FinishReason.REFUSAL:
             return None, REFUSED
         statement = reader.stated_answer(text)
         if is_cut and not statement.is_marked:
@@ -208,8 +202,9 @@ class JudgedRomeTask(_Rome):
         """Read the answer's part of a verdict; there is no justification to judge."""
         if self._is_original and failure(response) is None:
             return Verdict(item_id, model, judge, published.judgement(response.text or ""), None)
-        marks, note = read_marks(response, (_FIELD,))
-        return Verdict(item_id, model, judge, marks.get(_FIELD), None, note)
+        reply = read_verdict(response, (_FIELD,))
+        is_correct = as_bool((reply.value or {}).get(_FIELD))
+        return Verdict(item_id, model, judge, is_correct, None, reply.note)
 
 
 def rome_task(options: TaskOptions, settings: RomeSettings) -> Task:
@@ -221,7 +216,7 @@ def rome_task(options: TaskOptions, settings: RomeSettings) -> Task:
 
 
 def _split(row: Mapping[str, JsonValue]) -> JsonValue:
-    return row.get("split") or ("vlm" if has_pictures(row) else "llm")
+    return row.get("split") or ("vlm" if row.get("img") or row.get("img_path") else "llm")
 
 
 def rule_of(item: Item) -> Rule | None:
@@ -242,11 +237,11 @@ def _arguments(value: JsonValue) -> Mapping[str, JsonValue] | None:
     return {name: argument for name, argument in value.items() if argument is not None}
 
 
-def _payload(row: Mapping[str, JsonValue], where: str) -> Mapping[str, JsonValue]:
-    arguments = _arguments(row.get("evaluator_kwargs"))
+def _payload(row: ItemRow) -> Mapping[str, JsonValue]:
+    arguments = _arguments(row.columns.get("evaluator_kwargs"))
     if arguments is None:
-        raise DataError(f"{where}: column 'evaluator_kwargs' must be an object, or the JSON text of one")
-    return {"evaluator": needed_text(row, "evaluator", where, numbers=True), "evaluator_kwargs": arguments}
+        raise DataError(f"{row.place}: column 'evaluator_kwargs' must be an object, or the JSON text of one")
+    return {"evaluator": row.needed("evaluator"), "evaluator_kwargs": arguments}
 
 
 # ---- items to prompts ----------------------------------------------------------------------------------------------

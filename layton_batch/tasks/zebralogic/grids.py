@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -11,7 +11,6 @@ import msgspec
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
-from layton_batch.states import FinishReason
 
 
 class Tag(StrEnum):
@@ -41,9 +40,6 @@ def infrastructure_tag(error: str) -> Tag:
     """
     name = error.partition(":")[0].strip().lower()
     return Tag.ADAPTER_ERROR if any(word in name for word in _ADAPTER_WORDS) else Tag.HARNESS_ERROR
-
-
-TRUNCATED, REFUSED = "truncated at the output limit", "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,16 +183,3 @@ def normal_grid(
         for house, row in grid.items()
         if isinstance(row, Mapping)
     }
-
-
-def ended(grade: GridGrade, ending: FinishReason | None, *, retag: bool) -> GridGrade:
-    """The grade of a reply that may have been cut off or refused; ``retag``: the protocol has tags for these.
-
-    A pass stays one, for its grid is whole.
-    """
-    if ending is FinishReason.LENGTH and grade.tag is not Tag.NONE:
-        note = f"{TRUNCATED}: {grade.note}" if grade.note else TRUNCATED
-        return replace(grade, tag=Tag.TRUNCATED if retag else grade.tag, note=note)
-    if ending is FinishReason.REFUSAL and grade.tag is Tag.NO_ANSWER:
-        return replace(grade, tag=Tag.REFUSED if retag else grade.tag, note=REFUSED)
-    return grade

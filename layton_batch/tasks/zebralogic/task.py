@@ -13,29 +13,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.benchmark_rows import id_of, needed_text
+from layton_batch.tasks.benchmark_rows import ItemRow
+from layton_batch.tasks.packaged import PROMPTS, bundled_file
 from layton_batch.tasks.protocol import TaskOptions, TaskSettings
-from layton_batch.tasks.reply_json import ending, failure, is_whole_object, joined
-from layton_batch.tasks.templates import Templates, TemplateVariables, block, without_surrogates
+from layton_batch.tasks.reply_json import ENDINGS, is_whole_object, joined, unread
+from layton_batch.tasks.templates import Templates, TemplateVariables, block
 from layton_batch.tasks.zebralogic.agi_evals import ORIGINAL
 from layton_batch.tasks.zebralogic.grids import (
-    REFUSED,
-    TRUNCATED,
     GoldGrid,
     GridGrade,
     GridReading,
     GridRules,
     Tag,
-    ended,
     gold_from,
 )
 from layton_batch.tasks.zebralogic.reader import CORRECTED
 from layton_batch.tasks.zebralogic.zeroeval import ZEROEVAL
+from layton_batch.text import without_surrogates
 
-HERE = Path(__file__).parents[1]
 PROTOCOLS: Mapping[str, GridRules] = {rules.name: rules for rules in (CORRECTED, ORIGINAL, ZEROEVAL)}
 """The protocols by name; the first is the default."""
 _SIZES: Mapping[str, frozenset[str]] = {
@@ -51,9 +49,7 @@ ALL = ("llm", "all")
 """Splits that mean every row; the first is what a manifest without a split says."""
 SPLITS = (*ALL, *(name.lower() for name in GROUPS))
 
-_SLOTS = {
-    "question": TemplateVariables(frozenset({"puzzle", "houses", "grid", "reasoned_grid"}), must=frozenset({"puzzle"}))
-}
+_SLOTS = {"question": TemplateVariables("puzzle", "houses grid reasoned_grid")}
 _BLANK = "___"
 _ORIGINAL_TOKENS = 4096
 _BASE_TOKENS, _TOKENS_A_CELL, _TOKEN_STEP = 4096, 768, 1024
@@ -80,13 +76,11 @@ class ZebraLogicTask:
     uses_jury: Literal[False] = False
 
     def __init__(self, options: TaskOptions, settings: ZebraLogicSettings = ZebraLogicSettings()) -> None:  # noqa: B008
-        if options.split not in SPLITS:
-            raise ManifestError(f"split {options.split!r}: the zebralogic task has {', '.join(SPLITS)}")
-        options.check_no_hints(self.name)
+        options.check(self.name, SPLITS)
         self.protocol: str = settings.protocol
         self.rules = PROTOCOLS[self.protocol]
         self._options = options
-        self._templates = Templates(HERE / "prompts" / "zebralogic" / self.protocol, _SLOTS, options.prompts)
+        self._templates = Templates(PROMPTS / "zebralogic" / self.protocol, _SLOTS, options.prompts)
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items. Where an id is there twice, its set is put before it."""
@@ -101,9 +95,7 @@ class ZebraLogicTask:
         ]
 
     def bundled(self, split: str) -> Path:
-        if split not in SPLITS:
-            raise DataError(f"no bundled items for split {split!r}; there are {', '.join(SPLITS)}")
-        return HERE / "data" / "zebralogic" / "puzzles.jsonl"
+        return bundled_file("zebralogic/puzzles.jsonl", split, SPLITS)
 
     def stratum(self, item: Item) -> str:
         """The grid's size: the benchmark has as many puzzles of each."""
@@ -136,17 +128,16 @@ class ZebraLogicTask:
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with the grid as JSON text; ``unparsed`` with the reason in the note; ``missing`` without a
         reply. A reply that the output limit cut off says so in the note."""
-        raw = without_surrogates(response.text) if response.text is not None else None
-        missing = failure(response)
-        if missing is not None:
-            return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=missing)
-        ended = ending(response)
-        reading = self.rules.read(self._counted_text(raw, ended))
-        note = joined(_told(ended, response.refusal), reading.note)
+        prediction = unread(item, model, response)
+        if prediction.kind is PredictionKind.MISSING:
+            return prediction
+        reading = self.rules.read(self._counted_text(prediction.raw_text, prediction.ending))
+        note = joined(prediction.note, reading.note)
         if reading.tag is not Tag.NONE:
-            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=note, ending=ended)
-        reasoning = without_surrogates(reading.reasoning) if isinstance(reading.reasoning, str) else ""
-        return Prediction(item.id, model, PredictionKind.ANSWERED, _shown(reading), reasoning or None, raw, note, ended)
+            return replace(prediction, note=note)
+        reasoning = without_surrogates(reading.reasoning) if isinstance(reading.reasoning, str) else None
+        answered = replace(prediction, kind=PredictionKind.ANSWERED, note=note)
+        return replace(answered, answer=_shown(reading), justification=reasoning or None)
 
     def grade(self, item: Item, prediction: Prediction) -> CellGrade:
         """The marks are the share of solved puzzles and of right cells; the tag is one of ``Tag`` but "none"."""
@@ -167,14 +158,22 @@ class ZebraLogicTask:
             return ""
         return text
 
-    def cell_grade(self, prediction: Prediction, grade: GridGrade) -> CellGrade:
-        """Return the grade of a prediction from its grid's grade and from how its reply ended."""
-        grid = ended(grade, prediction.ending, retag=self.protocol == "corrected")
+    def cell_grade(self, prediction: Prediction, grid: GridGrade) -> CellGrade:
+        """Return the grade of a prediction from its grid's grade and from how its reply ended.
+
+        A pass stays one, for its grid is whole. The published protocols have no tags for a reply that was cut or
+        refused.
+        """
+        ended, has_tags = prediction.ending, self.protocol == "corrected"
+        if ended is FinishReason.LENGTH and grid.tag is not Tag.NONE:
+            tag, note = (Tag.TRUNCATED if has_tags else grid.tag), joined(ENDINGS[ended], grid.note)
+            grid = replace(grid, tag=tag, note=note)
+        elif ended is FinishReason.REFUSAL and grid.tag is Tag.NO_ANSWER:
+            grid = replace(grid, tag=Tag.REFUSED if has_tags else grid.tag, note=prediction.note)
         marks = dict(zip(self.metrics, (grid.score, grid.cell_accuracy or 0.0), strict=True))
-        tag = None if grid.tag is Tag.NONE else grid.tag.value
-        refused = prediction.ending is FinishReason.REFUSAL and grade.tag is Tag.NO_ANSWER
-        note = prediction.note if refused else grid.note or _named(grid.wrong_cells)
-        return CellGrade(prediction.item_id, prediction.model, marks, tag, note, grid=grid)
+        failure = None if grid.tag is Tag.NONE else grid.tag.value
+        wrong = f"wrong: {', '.join(grid.wrong_cells)}" if grid.wrong_cells else None
+        return CellGrade(prediction.item_id, prediction.model, marks, failure, grid.note or wrong, grid=grid)
 
 
 def gold_of(item: Item) -> GoldGrid:
@@ -185,13 +184,10 @@ def gold_of(item: Item) -> GoldGrid:
 # ---- rows to items -------------------------------------------------------------------------------------------------
 
 
-def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
-    name = row.get("id")
-    where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str) else "")
-    item_id, puzzle = id_of(row, "id", where, numbers=True), needed_text(row, "puzzle", where)
-    if row.get("solution") is None:
-        raise DataError(f"{where}: column 'solution' is {'null' if 'solution' in row else 'missing'}")
-    gold = gold_from(row["solution"], where)
+def _item(columns: Mapping[str, JsonValue], number: int, split: str) -> Item:
+    row = ItemRow.numbered(columns, number)
+    item_id, puzzle = row.id("id"), row.needed("puzzle")
+    gold = gold_from(columns.get("solution"), row.place)
     solution: JsonValue = {"header": list(gold.header), "rows": [list(values) for values in gold.rows]}
     return Item(
         id=item_id,
@@ -227,17 +223,6 @@ def _right_grid(gold: GoldGrid) -> dict[str, dict[str, str]]:
 
 def _pretty(value: Mapping[str, object]) -> str:
     return json.dumps(value, indent=4, ensure_ascii=False)
-
-
-def _told(ended: FinishReason | None, refusal: str | None) -> str | None:
-    """Describe the abnormal end of a reply in words; None for a normal end."""
-    if ended is FinishReason.REFUSAL:
-        return f"{REFUSED}: {without_surrogates(refusal)[:200]}" if refusal else REFUSED
-    return TRUNCATED if ended is FinishReason.LENGTH else None
-
-
-def _named(wrong_cells: Sequence[str]) -> str | None:
-    return f"wrong: {', '.join(wrong_cells)}" if wrong_cells else None
 
 
 def _shown(reading: GridReading) -> str:

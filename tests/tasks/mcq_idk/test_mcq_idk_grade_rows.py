@@ -85,20 +85,6 @@ def test_a_letter_without_a_meaning_is_refused(item: Row, prediction: Row, messa
         graded([item], [said("q", "Answer: A", **prediction)])
 
 
-def test_of_several_replies_to_an_item_the_best_counts() -> None:
-    rows = [
-        said("a", ["Answer: A", "Answer: B", "hm"], gold="B"),
-        said("b", ["hm", ""], gold="B"),
-        said("c", [], gold="B"),
-    ]
-    found = [(row["letter"], row["trad_score"], row["extract_fail"]) for row in graded(None, rows)]
-    assert found == [
-        ("A,B", 1, 0),
-        (None, 0, 1),
-        (None, 0, 1),
-    ]
-
-
 @pytest.mark.parametrize(("protocol", "right"), [("corrected", 1), ("original", 2)])
 def test_a_refusal_answers_nothing_in_the_corrected_protocol_alone(protocol: str, right: int) -> None:
     rows = [

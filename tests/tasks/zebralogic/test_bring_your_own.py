@@ -60,19 +60,16 @@ def test_infrastructure_errors_are_counted_but_not_scored(protocol: str) -> None
     assert found["failure_counts"] == {"none": 1, "adapter_error": 2, "harness_error": 1}
 
 
-def test_a_reply_that_was_cut_off_says_so() -> None:
-    cut: Row = {"id": "a", "output": reply()[:-9], "finish_reason": "MAX_TOKENS"}
-    (row,) = rows(report([cut]))
-    assert row["tag"] == "truncated"
-    assert str(row["note"]).startswith("truncated at the output limit")
-    (row,) = rows(report([cut], "original"))
-    assert (row["tag"], row["note"]) == (
-        "no_answer", "truncated at the output limit: no JSON solution grid found",
-    )  # fmt: skip
-    (row,) = rows(report([{**cut, "output": reply(WRONG)}]))
-    assert (row["tag"], row["cells_correct"]) == ("truncated", 5)
-    (row,) = rows(report([{**cut, "output": reply()}]))
-    assert (row["tag"], row["note"]) == ("none", None)
+@pytest.mark.parametrize(("output", "protocol", "tag", "note"), [
+    (reply()[:-9], "corrected", "truncated", "truncated; no JSON object"),
+    (reply()[:-9], "original", "no_answer", "truncated; no JSON solution grid found"),
+    (reply(WRONG), "corrected", "truncated", "truncated"),
+    (reply(), "corrected", "none", "None"),
+])  # fmt: skip
+def test_a_reply_that_was_cut_off_says_so(output: str, protocol: str, tag: str, note: str) -> None:
+    (row,) = rows(report([{"id": "a", "output": output, "finish_reason": "MAX_TOKENS"}], protocol))
+    assert row["tag"] == tag
+    assert str(row["note"]).startswith(note)
 
 
 def test_the_summary_has_zeroevals_fields_and_null_where_no_puzzle_is() -> None:
@@ -84,15 +81,6 @@ def test_the_summary_has_zeroevals_fields_and_null_where_no_puzzle_is() -> None:
     empty = report([], "zeroeval")["summary"]
     assert isinstance(empty, Mapping)
     assert (empty["Puzzle Acc"], empty["Reason Lens"], empty["Total"]) == (None, None, 0)
-
-
-def test_of_several_samples_zeroeval_counts_the_best_that_can_be_read() -> None:
-    given: Row = {"id": "a", "output": ["?", reply(WRONG), reply(), reply(WRONG)]}
-    assert [row["tag"] for row in rows(report([given], "zeroeval"))] == ["none"]
-    assert [row["tag"] for row in rows(report([{"id": "a", "output": ["?", "??"]}], "zeroeval"))] == ["no_answer"]
-    assert [row["tag"] for row in rows(report([{"id": "a", "output": [reply()]}]))] == ["none"]
-    with pytest.raises(DataError, match=r"prediction 1 \(item 'a'\): 4 outputs; only protocol zeroeval"):
-        report([given], "original")
 
 
 def test_sets_tell_items_of_one_id_apart() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layton_batch.errors import ManifestError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic.zeroeval import MODES, ZEROEVAL, grade_samples
 from tests.tasks.offline_rows import form, report
@@ -61,8 +61,11 @@ def test_what_the_script_stops_at_is_malformed() -> None:
 
 
 def test_rows_choose_the_mode() -> None:
-    row: dict[str, JsonValue] = {"id": "a", "solution": SOLUTION, "output": [OFF, RIGHT]}
+    row: dict[str, JsonValue] = {"id": "a", "solution": SOLUTION, "output": ["?", OFF, RIGHT, OFF]}
     solved = {mode: report(form("zebralogic", "zeroeval", samples=mode), None, [row])["score"] for mode in MODES}
     assert solved == {"best_of_n": 1.0, "majority_of_n": 0.0}
     with pytest.raises(ManifestError, match="samples 'best': there are best_of_n, majority_of_n"):
         form("zebralogic", "zeroeval", samples="best")
+    with pytest.raises(DataError, match=r"prediction 1 \(item 'a'\): 4 outputs; only protocol zeroeval"):
+        report(form("zebralogic", "original"), None, [row])
+    assert report(form("zebralogic", "original"), None, [{**row, "output": [RIGHT]}])["score"] == 1.0
