@@ -43,7 +43,7 @@ FIELD_TERMS = {
         profile protocol rejection replay simulate span truth unfit wrong
     """.split(),  # noqa: SIM905
     "tasks": """
-        advises brace candidate estimate factory justify letter logic
+        advises brace candidate estimate justify letter logic
         object offline show span statement strata template unfenced unfit zebra
     """.split(),  # noqa: SIM905
 }

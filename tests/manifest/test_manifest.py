@@ -98,7 +98,7 @@ MISTAKES: list[tuple[str, str]] = [
     (MINIMAL + 'params = { api_key = "s" }', "models[0].params: must not hold 'api_key'"),
     (MINIMAL.replace(ITEMS, ITEMS + "hints = 5\n"), "items.hints: must be a whole number from 0 to 4"),
     (MINIMAL.replace(ITEMS, ITEMS + "limit = 0\n"), "items.limit:"),
-    (MINIMAL.replace(ITEMS, ITEMS + 'split = "xlm"\n'), "split 'xlm': the layton task has llm and vlm"),
+    (MINIMAL.replace(ITEMS, ITEMS + 'split = "xlm"\n'), "split 'xlm': the layton task has llm, vlm"),
     (MINIMAL.replace("items.jsonl", "https://me:pw@host/x"), "items.source: must not hold a user or password"),
     (MINIMAL + "[gold]\n", "gold: has neither source nor annotations"),
     (MINIMAL + '[scoring]\nmetric = "both"', "scoring.metric: 'both' is not one of both_correct, answer_correct,"),
