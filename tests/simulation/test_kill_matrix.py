@@ -9,7 +9,7 @@ from tests.simulation.histories import play
 from tests.simulation.matrix import UNDISTURBED, cells, points, stopped
 from tests.support.tiers import tiered
 
-PARTS = 60
+PARTS = 150
 
 
 @pytest.mark.parametrize(("name", "part"), tiered(UNDISTURBED, range(PARTS), ci=[(name, 7) for name in UNDISTURBED]))
