@@ -157,6 +157,11 @@ def is_formula(text: str) -> bool:
     return text.startswith(_FORMULA_STARTS) or text.lstrip().startswith(_FORMULA_STARTS)
 
 
+def with_guard(text: str) -> str:
+    """Return a cell's text, behind an apostrophe if a spreadsheet would run it."""
+    return f"'{text}" if is_formula(text) else text
+
+
 def without_guard(cell: str) -> str:
     """Return a cell without the apostrophe that keeps a spreadsheet from running it."""
     return cell[1:] if cell.startswith("'") and is_formula(cell[1:]) else cell

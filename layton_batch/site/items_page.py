@@ -14,7 +14,7 @@ from layton_batch.site.item_content import ItemContent
 from layton_batch.site.pages import short_line, write
 from layton_batch.site.run_site import RunSite
 from layton_batch.site.run_tables import STANDINGS
-from layton_batch.text import is_formula
+from layton_batch.text import with_guard
 
 ALL_WRONG, SAME_ANSWER = "all_wrong.csv", "same_wrong_answer.csv"
 LEAST_MODELS = 2
@@ -158,10 +158,5 @@ def _models(item: ListedItem) -> tuple[str, ...]:
 
 
 def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    safe = [[no_formula(cell) for cell in row] for row in rows]
+    safe = [[with_guard(cell) for cell in row] for row in rows]
     pl.DataFrame(safe, dict.fromkeys(columns, pl.String), orient="row").write_csv(path)
-
-
-def no_formula(text: str) -> str:
-    """Put an apostrophe before text that a spreadsheet would run as a formula."""
-    return f"'{text}" if is_formula(text) else text

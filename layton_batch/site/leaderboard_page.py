@@ -15,11 +15,10 @@ from layton_batch.files import tables
 from layton_batch.scoring.history import BoardSnapshot, changes, snapshots
 from layton_batch.scoring.leaderboard import ASSUMES
 from layton_batch.site.board import board_table, failure_table
-from layton_batch.site.items_page import no_formula
 from layton_batch.site.pages import short_line
 from layton_batch.site.run_site import RunSite
 from layton_batch.site.run_tables import BoardSettings
-from layton_batch.text import number_text, plural
+from layton_batch.text import number_text, plural, with_guard
 
 if TYPE_CHECKING:
     from layton_batch.site.charts import Chart
@@ -59,7 +58,7 @@ def _write_downloads(board: pl.DataFrame, building: Path) -> list[tuple[str, str
         return []
     folder = building / "data"
     folder.mkdir()
-    safe = board.with_columns(pl.col(pl.String).map_elements(no_formula, pl.String))
+    safe = board.with_columns(pl.col(pl.String).map_elements(with_guard, pl.String))
     safe.write_csv(folder / "leaderboard.csv")
     (folder / "leaderboard.json").write_bytes(orjson.dumps(board.to_dicts(), option=orjson.OPT_INDENT_2))
     tables.write(folder / "leaderboard.parquet", board)
