@@ -22,14 +22,12 @@ class OverRounds(StrEnum):
 @dataclass(frozen=True, slots=True)
 class LeaderboardColumn:
     """``words``: what the column says. ``count``: the heading of a count of answers, which tables and pages show where
-    it says something. ``json_name``: its name in JSON, where that is another. ``in_history``: kept in the snapshots of
-    earlier boards. ``is_stored``: stands in tables and files. ``over_rounds``: of a model that was asked several
-    times."""
+    it says something. ``in_history``: kept in the snapshots of earlier boards. ``is_stored``: stands in tables and
+    files. ``over_rounds``: of a model that was asked several times."""
 
     dtype: pl.DataType
     words: str
     count: str = ""
-    json_name: str = ""
     in_history: bool = False
     is_stored: bool = True
     over_rounds: OverRounds = OverRounds.FIRST
@@ -113,9 +111,7 @@ LEADERBOARD: Mapping[str, LeaderboardColumn] = {
         _INTEGER, "labels on this model's own answers", in_history=True, over_rounds=OverRounds.SUM
     ),
     "borrowed_labels": LeaderboardColumn(_INTEGER, "labels on other answers that inform this row", in_history=True),
-    "smallest_gold_bin": LeaderboardColumn(
-        _INTEGER, "the fewest borrowed labels behind any vote of this model", json_name="fewest_labels_per_vote"
-    ),
+    "fewest_labels_per_vote": LeaderboardColumn(_INTEGER, "the fewest borrowed labels behind any vote of this model"),
     "jury_vote": LeaderboardColumn(
         _FLOAT,
         "the jury's mean vote on these items: its share of yes in percent, which no label corrects",

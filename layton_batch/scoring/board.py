@@ -129,7 +129,7 @@ def _paper_rows(board: JuryBoard) -> Iterable[_Row]:
             flags=[*score.flags, *([score.reason] if score.reason else [])],
             own_labels=0,  # the paper does not use a provider's own labels
             borrowed_labels=score.borrowed_labels,
-            smallest_gold_bin=score.smallest_gold_bin,
+            fewest_labels_per_vote=score.fewest_labels_per_vote,
             **counts[i],
         )
 
@@ -155,7 +155,7 @@ def _jury_rows(board: JuryBoard) -> Iterable[_Row]:
             flags=[*flags[i], *more],
             own_labels=own[i],
             borrowed_labels=behind[i],
-            smallest_gold_bin=fewest[i],
+            fewest_labels_per_vote=fewest[i],
             **rows[i],
         )
 

@@ -87,9 +87,8 @@ def board_columns(board: pl.DataFrame, *, says_target: bool = False) -> list[Col
 
 def _stored_columns() -> Iterator[Column[Row]]:
     for name, column in LEADERBOARD.items():
-        for key, surface in ((column.json_name or name, OutputForm.JSON), (name, OutputForm.CSV)):
-            if column.is_stored:
-                yield Column(key, value=itemgetter(name), surfaces={surface})
+        if column.is_stored:
+            yield Column(name, surfaces={OutputForm.JSON, OutputForm.CSV}, value=itemgetter(name))
     yield Column("failures", value=lambda row: dict(failures_of(row)), surfaces={OutputForm.JSON})
 
 

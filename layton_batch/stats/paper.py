@@ -32,12 +32,12 @@ class PaperScore:
     fractions.
 
     `score` is the middle of the two percentiles, not the mean. All five are None where `reason` says why.
-    `borrowed_labels`: labels of other makers behind the model's votes; `smallest_gold_bin`: the fewest behind one.
+    `borrowed_labels`: labels of other makers behind the model's votes; `fewest_labels_per_vote`: the fewest behind one.
     """
 
     items: int
     borrowed_labels: int
-    smallest_gold_bin: int | None
+    fewest_labels_per_vote: int | None
     flags: tuple[Flag, ...]
     score: float | None = None
     half_width: float | None = None
@@ -99,7 +99,7 @@ def _scored(bins: GoldBins, unjudged: int) -> PaperScore:
     row = PaperScore(
         items=int(bins.n.sum()) + bins.known_zeros,
         borrowed_labels=int(bins.labels.sum()),
-        smallest_gold_bin=fewest_labels(n, labels)[0],
+        fewest_labels_per_vote=fewest_labels(n, labels)[0],
         flags=label_flags(n, labels, np.array([unjudged]))[0],
     )
     if len(bins.n) and not bins.labels.any():

@@ -99,7 +99,7 @@ def test_the_paper_s_method_prints_what_the_paper_prints() -> None:
         assert (row.target, row.new) == (THIS_SET, UNKNOWN)
         assert row.own_labels == 0
         assert row.borrowed_labels == sum(b["m"] for b in one["bins"] if b["n"])
-        assert row.smallest_gold_bin == min(b["m"] for b in one["bins"] if b["n"])
+        assert row.fewest_labels_per_vote == min(b["m"] for b in one["bins"] if b["n"])
 
 
 @pytest.mark.shared_data
@@ -201,7 +201,7 @@ def test_without_any_label_the_board_says_so_and_promises_little() -> None:
         assert row.this_set.half_width > labelled[row.model].this_set.half_width
         given = [one.yes / one.total for one in ballots if one.entrant.model == row.model]
         assert row.jury_vote == labelled[row.model].jury_vote == round(100 * sum(given) / len(given), 1)
-        assert (row.own_labels, row.borrowed_labels, row.smallest_gold_bin) == (0, 0, 0)
+        assert (row.own_labels, row.borrowed_labels, row.fewest_labels_per_vote) == (0, 0, 0)
     assert [row.rank for row in rows] == [1, 2, 3, 4, 5]
     assert (silent.score, silent.rank, silent.lower, silent.flags) == (None, None, None, ("unjudged",))
     (paper, *_) = rank_board(*frames(ballots, []), ScoringRules(method="paper"))
@@ -460,7 +460,7 @@ def test_marks_are_exact_on_this_set() -> None:
     for row in rows:
         assert (row.method, row.metric, row.target) == (RULE, "acc", NEW_ITEMS)
         assert row.rank_best == row.rank_worst == row.rank
-        assert (row.own_labels, row.borrowed_labels, row.smallest_gold_bin) == (0, 0, None)
+        assert (row.own_labels, row.borrowed_labels, row.fewest_labels_per_vote) == (0, 0, None)
     here = on_this_set(rows)
     assert [
         (row.model, row.score, row.lower, row.upper, row.half_width, row.rank_best, row.rank_worst) for row in here

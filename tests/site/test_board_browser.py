@@ -13,7 +13,7 @@ from tests.support.tiers import tiered
 
 WIDE = {
     "level": 0.95, "own_labels": 12, "borrowed_labels": 12_345,
-    "smallest_gold_bin": 7, "n_abstained": 2,
+    "fewest_labels_per_vote": 7, "n_abstained": 2,
 }  # fmt: skip
 PAGES = ("index.html", "charts.html", "compare.html")
 _ROWS = "[...document.querySelectorAll('#board-rows tr')].filter((n) => !n.hidden)"

@@ -304,7 +304,7 @@ def test_an_answer_that_a_person_called_wrong_is_never_shown_as_right(
 
 def board_text(tmp_path: Path, **columns: object) -> str:
     run = fabricated(tmp_path)
-    more = {"level": 0.95, "own_labels": 12, "borrowed_labels": 345, "smallest_gold_bin": 7, "n_abstained": 0}
+    more = {"level": 0.95, "own_labels": 12, "borrowed_labels": 345, "fewest_labels_per_vote": 7, "n_abstained": 0}
     run.table("leaderboard", [{**row, **more, **columns} for row in run.both_targets()])
     return shown(run)
 
@@ -320,7 +320,7 @@ def test_a_board_is_for_new_items_and_a_switch_changes_everything_to_this_set(tm
 
 
 def test_a_board_graded_by_rule_speaks_of_no_labels(tmp_path: Path) -> None:
-    text = board_text(tmp_path, method=RULE, own_labels=0, borrowed_labels=0, smallest_gold_bin=None)
+    text = board_text(tmp_path, method=RULE, own_labels=0, borrowed_labels=0, fewest_labels_per_vote=None)
     assert "81.0 exact" in text
     assert "Human labels" not in text
 
