@@ -361,9 +361,9 @@ class Requests(Transactions):
 
     def awaited_batches(self) -> list[OtherRunBatch]:
         """Return the batches of other runs that have answers which this run waits for."""
-        left = self.now() - LEFT_SECONDS
+        long_ago = self.now() - LEFT_SECONDS
         return [
-            OtherRunBatch(other, batch_id, state, due_at <= left, count)
+            OtherRunBatch(other, batch_id, state, due_at <= long_ago, count)
             for other, batch_id, state, due_at, count in self._rows(_AWAITED)
         ]
 

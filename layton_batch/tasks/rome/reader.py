@@ -95,9 +95,9 @@ def _mentions(text: str, name: str) -> bool:
     return False
 
 
-def _is_joined(left: str, right: str) -> bool:
+def _is_joined(before: str, after: str) -> bool:
     """Return whether two characters stand in one word. Scripts without blanks have no words."""
-    return left.isalnum() and right.isalnum() and not (_UNSPACED.match(left) or _UNSPACED.match(right))
+    return before.isalnum() and after.isalnum() and not (_UNSPACED.match(before) or _UNSPACED.match(after))
 
 
 def _key_items(statement: Statement, arguments: Arguments) -> RomeGrade:
