@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    BindParameter,
     Row,
     Select,
     String,
@@ -28,6 +27,7 @@ from layton_batch.records import Batch, End, ModelSpec, RequestCost
 from layton_batch.states import AT_PROVIDER, AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store import schema
 from layton_batch.store.request_rows import KnownRequest
+from layton_batch.store.rows import IN_CHUNK, RUN
 from layton_batch.store.schema import UsdColumn
 from layton_batch.store.transactions import Transactions
 
@@ -125,8 +125,7 @@ class RequestCount(NamedTuple):
 
 _runs, _jobs, _requests = schema.runs.c, schema.jobs.c, schema.requests.c
 _answers, _attempts, _batches = schema.answers.c, schema.attempts.c, schema.batches.c
-_OF_RUN, _OF_JOB = _jobs.run_id == bindparam("run"), _jobs.job_id == bindparam("job")
-_IN_CHUNK: BindParameter[Any] = bindparam("chunk", expanding=True)
+_OF_RUN, _OF_JOB = _jobs.run_id == RUN, _jobs.job_id == bindparam("job")
 
 
 def _asking(*columns: Any) -> Select[Any]:
@@ -164,7 +163,7 @@ _WITH_WANTED = select(_jobs.job_id).where(
 _UNFINISHED = (
     _asking(_jobs.job_id)
     .where(
-        _jobs.job_id.in_(_IN_CHUNK),
+        _jobs.job_id.in_(IN_CHUNK),
         or_(
             _answers.state.in_([AnswerState.WANTED, AnswerState.PLANNED, AnswerState.SENT]),
             and_(_batches.needs_person, _answers.state != AnswerState.ANSWERED),
@@ -177,7 +176,7 @@ _AWAITED = (
         _batches.run_id, _batches.batch_id, _batches.state, _batches.due_at,
         func.count(_answers.fingerprint.distinct()),
     )
-    .where(~_jobs.retired, _batches.run_id != bindparam("run"), _answers.state == AnswerState.SENT)
+    .where(~_jobs.retired, _batches.run_id != RUN, _answers.state == AnswerState.SENT)
     .group_by(_batches.run_id, _batches.batch_id, _batches.state, _batches.due_at)
     .order_by(_batches.run_id, _batches.batch_id)
 )  # fmt: skip
@@ -195,7 +194,7 @@ _ANSWERED = (
     select(_answers.fingerprint, _batches.run_id, _batches.batch_id, _FILED, _attempts.custom_id)
     .join(schema.attempts, _LAST_ATTEMPT)
     .join(schema.batches, _batches.key == _attempts.batch)
-    .where(_answers.state == AnswerState.ANSWERED, _answers.fingerprint.in_(_IN_CHUNK))
+    .where(_answers.state == AnswerState.ANSWERED, _answers.fingerprint.in_(IN_CHUNK))
 )
 _IS_TO_COME = _answers.state.in_([AnswerState.PLANNED, AnswerState.SENT])
 _ALIKE = (
@@ -245,7 +244,7 @@ _BOUGHT_ELSEWHERE = (
     _asking(_requests.custom_id, _batches.run_id, _batches.batch_id, *_CHARGE)
     .where(
         _OF_JOB,
-        ~and_(_batches.run_id == bindparam("run"), _attempts.custom_id == _requests.custom_id),
+        ~and_(_batches.run_id == RUN, _attempts.custom_id == _requests.custom_id),
         _answers.state == AnswerState.ANSWERED,
         _attempts.input_tokens.is_not(None),
     )
@@ -263,9 +262,7 @@ _ITEMS = (
     .order_by(*_BY_NUMBER)
 )
 _KEY_OF_BATCH = (
-    select(_batches.key)
-    .where(_batches.run_id == bindparam("run"), _batches.batch_id == bindparam("batch"))
-    .scalar_subquery()
+    select(_batches.key).where(_batches.run_id == RUN, _batches.batch_id == bindparam("batch")).scalar_subquery()
 )
 _IN_BATCH = _attempts.batch == _KEY_OF_BATCH
 _ASKED = select(_attempts.custom_id, _attempts.max_cost).where(_IN_BATCH).order_by(_attempts.line)
@@ -280,13 +277,13 @@ _CHARGES = (
         ),
     )
     .join_from(schema.batches, schema.attempts, _batches.key == _attempts.batch)
-    .where(_batches.run_id == bindparam("run"), _batches.state == Lifecycle.COLLECTED, _batches.path != "", _HAS_CHARGE)
+    .where(_batches.run_id == RUN, _batches.state == Lifecycle.COLLECTED, _batches.path != "", _HAS_CHARGE)
     .order_by(_batches.key, _attempts.line)
 )
 _BROUGHT_ANSWERS = (
     select(_batches.batch_id)
     .where(
-        _batches.run_id == bindparam("run"),
+        _batches.run_id == RUN,
         _batches.provider_id.is_not(None),
         exists().where(_attempts.batch == _batches.key, _attempts.outcome == RequestOutcome.SUCCEEDED),
     )
@@ -312,16 +309,16 @@ _GIVEN_UP = (
 _KNOWN_ANSWERS = (
     select(_answers.fingerprint, _answers.state, _batches.run_id)
     .outerjoin_from(schema.answers, schema.batches, _batches.key == _answers.batch)
-    .where(_answers.fingerprint.in_(_IN_CHUNK))
+    .where(_answers.fingerprint.in_(IN_CHUNK))
 )
 _WAS_WITHDRAWN = and_(_batches.outcome == BatchOutcome.CANCELLED, _batches.provider_id.is_(None))
 _ATTEMPTED = (
     select(_attempts.fingerprint)
     .join(schema.batches, _batches.key == _attempts.batch)
     .where(
-        _batches.run_id == bindparam("run"),
+        _batches.run_id == RUN,
         or_(_batches.outcome.is_(None), ~_WAS_WITHDRAWN),
-        _attempts.fingerprint.in_(_IN_CHUNK),
+        _attempts.fingerprint.in_(IN_CHUNK),
     )
 )
 _TO_BE_SENT = _ATTEMPTED.where(_batches.state == Lifecycle.PLANNED)
@@ -385,8 +382,7 @@ class Requests(Transactions):
     def count_paid(self) -> int:
         """Count the requests of the run, also retired ones, whose answers were paid for, or are in a batch at a
         provider."""
-        ((count,),) = self._rows(_PAID)
-        return int(count)
+        return int(self._row(_PAID)[0])
 
     def token_usage(self) -> list[TokenUsage]:
         """Return the tokens of the answers of each participant and judge that a run's manifest has, of all runs."""
@@ -441,8 +437,7 @@ class Requests(Transactions):
 
     def retired_among(self, batch: Batch) -> int:
         """Count the requests of a batch that the manifest does not ask for any more."""
-        ((count,),) = self._rows(_RETIRED_IN_BATCH, batch=batch.id, job=batch.job_id)
-        return int(count)
+        return int(self._row(_RETIRED_IN_BATCH, batch=batch.id, job=batch.job_id)[0])
 
     def given_up_creates(self, batch_id: str) -> int:
         """Return the most given-up creates for one of a batch's answers, of whichever batch and run."""

@@ -8,11 +8,17 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
+from sqlalchemy import BindParameter, bindparam
+
 from layton_batch.records import Batch, Event, Job
 from layton_batch.states import JobState, Lifecycle
 from layton_batch.store import schema
 
 ZERO = Decimal(0)
+RUN: BindParameter[str] = bindparam("run")
+"""The run that a query is about."""
+IN_CHUNK: BindParameter[Any] = bindparam("chunk", expanding=True)
+"""Names or fingerprints that a query is about, at most ``CHUNK``."""
 CHUNK = 500
 """The number of values that one SQL statement names: SQLite takes 999 in its older versions."""
 

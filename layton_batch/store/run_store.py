@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import BindParameter, Connection, String, and_, bindparam, func, or_, select, update
 
@@ -23,6 +23,7 @@ from layton_batch.store import request_rows, schema
 from layton_batch.store.intents import writing_intent
 from layton_batch.store.requests import Requests
 from layton_batch.store.rows import (
+    RUN,
     ZERO,
     RunMoney,
     RunRow,
@@ -50,19 +51,18 @@ CHANGED, _APPLIED = "changed", "applied"
 
 
 _batches, _events, _files = schema.batches.c, schema.events.c, schema.files.c
-_run: BindParameter[str] = bindparam("run")
 _below: BindParameter[str] = bindparam("below", type_=String)
-_THIS_RUN = select(schema.runs).where(schema.runs.c.run_id == _run)
-_ITS_JOBS = select(schema.jobs).where(schema.jobs.c.run_id == _run).order_by(schema.jobs.c.seq)
-_ITS_BATCHES = select(schema.batches).where(_batches.run_id == _run).order_by(_batches.seq)
+_THIS_RUN = select(schema.runs).where(schema.runs.c.run_id == RUN)
+_ITS_JOBS = select(schema.jobs).where(schema.jobs.c.run_id == RUN).order_by(schema.jobs.c.seq)
+_ITS_BATCHES = select(schema.batches).where(_batches.run_id == RUN).order_by(_batches.seq)
 _BATCHES_OF_JOB = _ITS_BATCHES.where(_batches.job_id == bindparam("job"))
 _ONE_BATCH = _ITS_BATCHES.where(_batches.batch_id == bindparam("batch"))
 _FILES = (
     select(_files.name, _files.size_bytes, _files.sha256)
-    .where(_files.run_id == _run, func.substr(_files.name, 1, func.length(_below)) == _below)
+    .where(_files.run_id == RUN, func.substr(_files.name, 1, func.length(_below)) == _below)
     .order_by(_files.name)
 )
-_OF_PROVIDER = and_(_events.run_id == _run, _batches.provider == bindparam("provider"))
+_OF_PROVIDER = and_(_events.run_id == RUN, _batches.provider == bindparam("provider"))
 _OF_BATCH = and_(_batches.run_id == _events.run_id, _batches.batch_id == _events.batch_id)
 _LAST_ANSWER = (
     select(func.max(_events.seq))
@@ -133,7 +133,8 @@ class RunStore(Requests):
         return self._once("run", self._read_row)
 
     def _read_row(self) -> RunRow | None:
-        return next((run_from(row._mapping) for row in list(self._rows(_THIS_RUN))), None)
+        row = self._row(_THIS_RUN)
+        return None if row is None else run_from(row._mapping)
 
     def set_cancelled(self, at: float) -> None:
         """Note that a person cancelled the run, whoever drives it: nothing more is sent."""
@@ -362,7 +363,7 @@ class RunStore(Requests):
 
     def batch(self, batch_id: str) -> Batch:
         """One batch. Raises StoreError where there is none."""
-        for row in list(self._rows(_ONE_BATCH, batch=batch_id)):
+        if (row := self._row(_ONE_BATCH, batch=batch_id)) is not None:
             return batch_from(row._mapping)
         raise StoreError(
             f"run {self.run_id} has no batch {batch_id!r}; `layton-batch status {self.run_id} --json` lists its batches"
@@ -490,8 +491,8 @@ class RunStore(Requests):
     def refused_since(self, provider: str) -> float | None:
         """Return when the provider first refused to take a batch after its last answer (epoch seconds), by the events;
         None if it did not."""
-        ((since,),) = self._rows(_REFUSED_SINCE, provider=provider)
-        return cast("float | None", since)
+        since: float | None = self._row(_REFUSED_SINCE, provider=provider)[0]
+        return since
 
     def set_max_costs(self, batch_id: str, max_costs: Mapping[str, Decimal | None]) -> None:
         """Give the requests of a batch, by custom_id, other upper bounds in USD."""

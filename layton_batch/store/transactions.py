@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import BindParameter, Connection, Engine, Executable, bindparam, func, or_, select
+from sqlalchemy import Connection, Engine, Executable, bindparam, func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from layton_batch.errors import StorageError
 from layton_batch.records import Event
 from layton_batch.store import schema
 from layton_batch.store.engine import READING, complaint, shown
-from layton_batch.store.rows import chunks, event_from
+from layton_batch.store.rows import IN_CHUNK, RUN, chunks, event_from
 
 DETAIL_CHARS = 2000
 _INSERT_EVENT = schema.events.insert()
@@ -31,21 +31,19 @@ _WRITERS = 0x616E7377
 """PostgreSQL's advisory lock of write transactions."""
 Rows = TypeVar("Rows")
 
-_of_run: BindParameter[str] = bindparam("run")
-_in_chunk: BindParameter[str] = bindparam("chunk", expanding=True)
 _events, _ids = schema.events.c, schema.provider_batches.c
-_EVENTS = select(schema.events).where(_events.run_id == _of_run, _events.seq > bindparam("after")).order_by(_events.seq)
-_PROVIDER_IDS = select(_ids.provider_id).where(_ids.run_id == _of_run)
+_EVENTS = select(schema.events).where(_events.run_id == RUN, _events.seq > bindparam("after")).order_by(_events.seq)
+_PROVIDER_IDS = select(_ids.provider_id).where(_ids.run_id == RUN)
 _OTHER_OWNERS = (
     select(_ids.run_id, _ids.batch_id)
     .where(
         _ids.provider_id == bindparam("provider_id"),
-        or_(_ids.run_id != _of_run, _ids.batch_id != bindparam("batch")),
+        or_(_ids.run_id != RUN, _ids.batch_id != bindparam("batch")),
     )
     .order_by(_ids.seq.desc())
 )
-_TAGGED = select(schema.batches.c.batch_id).where(schema.batches.c.tag.in_(_in_chunk)).limit(1)
-_NAMED = select(schema.requests.c.item_id).where(schema.requests.c.custom_id.in_(_in_chunk)).limit(1)
+_TAGGED = select(schema.batches.c.batch_id).where(schema.batches.c.tag.in_(IN_CHUNK)).limit(1)
+_NAMED = select(schema.requests.c.item_id).where(schema.requests.c.custom_id.in_(IN_CHUNK)).limit(1)
 
 
 def unchanged(text: str) -> str:
@@ -132,6 +130,10 @@ class Transactions:
         with self.reading() as connection:
             yield from connection.execute(query, {"run": self.run_id, **values})
 
+    def _row(self, query: Executable, **values: object) -> Any:
+        """Return the first row of a query about this run; None: there is none."""
+        return next(iter([*self._rows(query, **values)]), None)
+
     def _rows_of(self, query: Executable, names: Collection[object]) -> Iterator[Any]:
         """Yield the rows of a query about these fingerprints, or jobs."""
         with self.reading() as connection:
@@ -199,8 +201,8 @@ class Transactions:
     def owner_of(self, provider_id: str, batch_id: str) -> tuple[str, str] | None:
         """Return run and id of the batch, other than this run's ``batch_id``, that a provider's batch was known to be;
         None: of no other one in this database."""
-        owners = list(self._rows(_OTHER_OWNERS, provider_id=provider_id, batch=batch_id))
-        return (str(owners[0].run_id), str(owners[0].batch_id)) if owners else None
+        row = self._row(_OTHER_OWNERS, provider_id=provider_id, batch=batch_id)
+        return None if row is None else (str(row.run_id), str(row.batch_id))
 
     def has_given_a_name(self, names: Collection[str]) -> bool:
         """Return whether a batch or a request of this database has one of these names."""
