@@ -31,14 +31,31 @@ def workbook_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonVa
             members = archive.infolist()
         limits.LIMITS.check("members", len(members), name, "the workbook has")
         limits.check_unpacked(sum(member.file_size for member in members), path, name)
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-        sheet = next(sheet for sheet in book.worksheets if sheet.sheet_state == "visible")
-        sheet.reset_dimensions()  # what the file says of its size may be wrong
-        yield from _rows(sheet.iter_rows(values_only=True), name)
+        sheets = []
+        for is_value in (True, False):
+            book = openpyxl.load_workbook(path, read_only=True, data_only=is_value, keep_links=False)
+            sheets.append(next(sheet for sheet in book.worksheets if sheet.sheet_state == "visible"))
+            sheets[-1].reset_dimensions()  # what the file says of its size may be wrong
+        values, formulas = (sheet.iter_rows(values_only=True) for sheet in sheets)
+        yield from _rows(_with_values(values, formulas, name), name)
     except (DataError, OSError):
         raise
     except Exception as error:  # a third-party reader on a foreign file: whatever it trips over, the file is unreadable
         raise DataError(f"{name}: not a readable workbook ({type(error).__name__}: {error}); {SAVE_AS_CSV}") from error
+
+
+def _with_values(
+    values: Iterator[tuple[object, ...]], formulas: Iterator[tuple[object, ...]], name: str
+) -> Iterator[tuple[object, ...]]:
+    """Yield the cells by line. Raises DataError for a formula without a value: programs that compute none write such
+    files, and its cell would read as empty."""
+    for number, (cells, texts) in enumerate(zip(values, formulas, strict=True), 1):
+        if missing := [text for cell, text in zip(cells, texts, strict=True) if cell is None and text is not None]:
+            raise DataError(
+                f"{name}, line {number}: the formula {str(missing[0])[:60]!r} has no value in the file: open it in a "
+                f"spreadsheet program and save it again, or {SAVE_AS_CSV}"
+            )
+        yield cells
 
 
 def _rows(lines: Iterator[tuple[object, ...]], name: str) -> Iterator[tuple[int, dict[str, JsonValue]]]:

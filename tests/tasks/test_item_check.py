@@ -180,6 +180,7 @@ def written(separator: str, before: str = "") -> str:
     ("name", "content"),
     [
         ("a.csv", written(",").encode("utf-8-sig")),
+        ("a.csv", 'id, question, answer\n1, "Größe; in cm?", "1,5"\n2, Why?, \n'.encode()),
         ("a.csv", written(";").encode("utf-8-sig")),
         ("a.csv", written(";", "sep=;\r\n").encode()),
         ("a.csv", written(";", "\r\n").encode()),
@@ -217,8 +218,9 @@ def test_a_workbook_s_first_sheet_is_read_and_its_first_row_is_the_header(tmp_pa
     assert [location.line for location in read.locations] == [3, 5]
     saved("cover.xlsx", ["My quiz"])
     saved("titled.xlsx", ["My quiz"], ["question", "answer"])
+    saved("formula.xlsx", ["question", "answer"], ["Why?", "=A2"])  # by a program that computes no values
     (tmp_path / "none.xlsx").write_bytes(b"PK\x03\x04 and nothing else")
-    for name in ("cover", "titled", "none"):
+    for name in ("cover", "titled", "formula", "none"):
         with pytest.raises(DataError, match=rf"{name}\.xlsx"):
             read_rows(f"{name}.xlsx", tmp_path, Settings(tmp_path))
 
