@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,20 +51,13 @@ class Registry:
         return f"unknown {self.kind} {name!r}{did_you_mean(name, names)} (known: {', '.join(names)})"
 
     def _entry_points(self) -> Mapping[str, EntryPoint]:
-        return _entry_points(self.group, tuple((folder, _changed_at(folder)) for folder in sys.path))
+        return _entry_points(self.group, tuple(sys.path))
 
 
 @lru_cache(8)
-def _entry_points(group: str, _folders: tuple[tuple[str, float], ...]) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a group by name. They are looked for again, which takes some 40 ms, only where a
-    folder of ``sys.path`` changed."""
+def _entry_points(group: str, _folders: tuple[str, ...]) -> Mapping[str, EntryPoint]:
+    """Return the entry points of a group by name. They are looked for, which takes some 40 ms, once for a
+    ``sys.path``."""
     from importlib.metadata import entry_points  # which a run with built-in names only need not load
 
     return {point.name: point for point in entry_points(group=group)}
-
-
-def _changed_at(folder: str) -> float:
-    try:
-        return os.stat(folder or ".").st_mtime
-    except OSError:
-        return 0.0
