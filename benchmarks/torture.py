@@ -44,7 +44,7 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_M
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Play histories; 1 where an answer was bought twice, or a run did not end with all of its answers."""
+    """Play histories; 1 where an answer was bought twice, or a run did not come to its end."""
     parser = argparse.ArgumentParser(prog="scripts/bench torture", description=__doc__)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=HISTORIES, help="how many seeds")
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 def _command(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
     """Be one process of the command line."""
-    log = os.open(folder / "said.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    log = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for descriptor in (1, 2):
         os.dup2(log, descriptor)
     os.environ.update(environment)
@@ -116,11 +116,11 @@ class _History:
                     "bought": len(bought),
                     "bought twice": sum(count > 1 for count in bought.values()),
                     "not ended": len(ITEMS) - len(self.codes),
-                    "with all answers": int(all(code == 0 for code in self.codes.values())),
+                    "with all answers": int(list(self.codes.values()) == [0] * len(ITEMS)),
                 }
             )
             if found["bought twice"] or found["not ended"]:
-                print((self.folder / "said.txt").read_text()[-6000:])
+                print((self.folder / "output.txt").read_text()[-6000:])
             return found
 
     def _faults(self) -> Iterator[Fault]:

@@ -30,7 +30,8 @@ def advance(run: Run, patience: float | None = None) -> bool:
     """One tick: whatever can be done now without waiting. True if anything moved.
 
     Providers are served side by side. After ``patience`` seconds the tick goes on without the threads that are still
-    busy, and a later tick picks up what they did; None waits for all.
+    busy, and a later tick picks up what they did; None waits for all. With a patience, pages wait for a tick in which
+    nothing else moves, or for the end.
     """
     run.store.require_session()
     run.engine.is_remaking = False

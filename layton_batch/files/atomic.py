@@ -107,7 +107,7 @@ Recorder = Callable[[Path, Path], AbstractContextManager[None]]
 """Takes the path that a file is about to get, and the path where its content is until then."""
 Hook = TypeVar("Hook")
 Hooks = list[tuple[Path, tuple[str, int, str], Hook]]
-"""What is called for files below a folder that this process writes; the newest alone."""
+"""Callbacks for the files below a folder that this process writes; of several the newest is called."""
 _guards: Hooks[Callable[[], None]] = []
 _recorders: Hooks[Recorder] = []
 
