@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -47,7 +49,11 @@ def test_a_measurement_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys: 
 
 @pytest.mark.parametrize("fault", read_faults(), ids=lambda fault: fault.name)
 def test_a_hand_made_fault_can_be_planted(fault: PlantedFault) -> None:
-    assert fault.planted((ROOT / fault.file).read_text(encoding="utf-8")) is not None
+    planted = fault.planted((ROOT / fault.file).read_text(encoding="utf-8"))
+    assert planted is not None
+    check = [sys.executable, "-m", "ruff", "check", "--select", "F821", "--stdin-filename", fault.file, "-"]
+    found = subprocess.run(check, input=planted, text=True, capture_output=True, cwd=ROOT, check=False)
+    assert found.returncode == 0, found.stdout  # a mistake in the fault itself would be caught by every test
     assert all((ROOT / test.partition("::")[0]).is_file() for test in fault.catchers)
     assert set(fault.surfaces) <= set(SURFACES)
     assert fault.catchers
