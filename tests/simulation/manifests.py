@@ -13,6 +13,8 @@ MODELS = {"alpha": "tagged", "beta": "untagged", "gamma": "uncertain", "delta": 
 """Models by the name that the board shows, and their providers."""
 JUDGE = "judge"
 MAX_OUTPUT = 64
+ATTEMPTS = 21
+"""One more than troubles can take: a request fails in five ways, each happens up to four times at a provider."""
 _SUBMITTED = re.compile(r"ANSWER-[0-9a-f]{12}")
 
 
@@ -70,7 +72,7 @@ def write(folder: Path, name: str, asks: Asks, *, max_usd: str | None, policy: M
     lines = [f'name = "{name}"', f'task = "{task}"', "[items]", f'source = "{name}.jsonl"']
     if max_usd is not None:
         lines += ["[budget]", f"max_usd = {max_usd}"]
-    lines += ["[policy]", "attempts = 9", *(f"{key} = {value}" for key, value in policy.items())]
+    lines += ["[policy]", f"attempts = {ATTEMPTS}", *(f"{key} = {value}" for key, value in policy.items())]
     for model in asks.models:
         lines += [
             "[[models]]",
