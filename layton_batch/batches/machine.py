@@ -10,6 +10,7 @@ stays in its state), ``Move`` (it goes to another) or ``Collect`` (the results o
 | | its file is damaged, or a copy of the workspace sends batches | waits for a person (``for_person``) |
 | | its upload or the list before the create fails | waits; ended if its file is refused (``after_upload``) |
 | | its requests are not wanted any more | ended, cancelled (``withdrawn``) |
+| | a person brings its results | ended, completed (``brought``) |
 | | it is about to be created | submitting (``before_create``) |
 | submitting | the intent is too old | is looked for (``before_call``) |
 | | the reply to the create | in flight, planned, ended, or is looked for (``after_create``) |
@@ -218,6 +219,15 @@ def withdrawn(batch: Batch, reason: str, now: float, *, event: str = "withdrawn"
     still."""
     move = _ended_unsent(batch, BatchOutcome.CANCELLED, ErrorClass.NOT_EXECUTED, (event, reason), now)
     return replace(move, plan_again=plan_again)
+
+
+def brought(batch: Batch, source: str, now: float) -> Move:
+    """A person sent the planned batch elsewhere and brings its results, which are on disk."""
+    after = replace(
+        batch, state=Lifecycle.ENDED, outcome=BatchOutcome.COMPLETED, ended_at=now, due_at=now, reason=source,
+        needs_person=False,
+    )  # fmt: skip
+    return Move(after, (("results_brought", source),))
 
 
 def before_create(batch: Batch, input_ref: str | None, at: DecisionLimits) -> Move:

@@ -70,6 +70,11 @@ def import_(
         list[Path] | None,
         typer.Option("--eee", metavar="FILE", help="Every Eval Ever lines; repeat it."),
     ] = None,
+    results: Annotated[
+        str | Path | Sequence[str | Path] | None,
+        list[Path] | None,
+        typer.Option("--results", metavar="FILE", help="A batch's results, sent by hand; repeat it."),
+    ] = None,
     family: Family = None,
     provider: Annotated[str | None, typer.Option("--provider", help="Who served it; shown on the board.")] = None,
     runs: Runs = None,
@@ -82,7 +87,9 @@ def import_(
     --predictions: a model's answers, judged by the run's jury at the next `run` and ranked beside the others.
     layton-eval's result files (`custom_id`, JSON in `answer`) are predictions as they are.
     --verdicts: layton-eval's judge files (`custom_id`, `answer`, `model`) on a model of the run, or on the one that
-    comes with --predictions. --eee: the models of Every Eval Ever lines, with the verdicts in our own exports. Files
+    comes with --predictions. --eee: the models of Every Eval Ever lines, with the verdicts in our own exports.
+    --results: what a provider answered to files of `plan --out` that you sent yourself; they count in the bill, and the
+    next `run` asks what they lack. Files
     are checked as a whole before anything changes; the same import twice changes nothing. Ends with 75 where another
     process drives the run.
 
@@ -92,7 +99,7 @@ def import_(
     with as_files({} if predictions is None else named_sources(predictions, "predictions")) as given:
         files = ImportedFiles(
             model, Path(given[0]) if given else None, tuple(map(Path, names_of(verdicts, "verdicts"))),
-            tuple(map(Path, names_of(eee, "eee"))), family, provider,
+            tuple(map(Path, names_of(eee, "eee"))), family, provider, tuple(map(Path, names_of(results, "results"))),
         )  # fmt: skip
         files.check()
         with open_for_import(run_name(run), runs_folder(runs, settings), settings) as opened:

@@ -74,10 +74,15 @@ class _ModelImport:
 def enter(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportResult]:
     """Do as `enter_answers`, and make the board and the pages again."""
     entered = enter_answers(run, files_models)
+    make_board(run)
+    return entered
+
+
+def make_board(run: Run) -> None:
+    """Score what is graded, and make the board and the pages again."""
     score(run)
     rank(run)
     publish(run)
-    return entered
 
 
 def enter_answers(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportResult]:

@@ -11,6 +11,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.interchange import judge_files, prediction_files
 from layton_batch.interchange.entering import ImportResult, enter
 from layton_batch.interchange.every_eval_ever import read_answers
+from layton_batch.interchange.result_files import enter_results
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.records import ModelSpec
@@ -24,7 +25,7 @@ from layton_batch.states import Role
 @dataclass(frozen=True, slots=True)
 class ImportedFiles:
     """The files of an import. ``model``: whose ``predictions`` or ``verdicts`` they are; ``eee``: Every Eval Ever
-    lines, which name their models."""
+    lines, which name their models; ``results``: of batches that were sent by hand."""
 
     model: str | None = None
     predictions: Path | None = None
@@ -32,16 +33,19 @@ class ImportedFiles:
     eee: Sequence[Path] = ()
     family: str | None = None
     provider: str | None = None
+    results: Sequence[Path] = ()
 
     def check(self) -> None:
         """Raise ManifestError for files that do not go together."""
         files = bool(self.predictions or self.verdicts)
-        if self.eee and (self.model or files):
+        named = bool(self.model or files)
+        if bool(self.eee) + bool(self.results) + named > 1:
             raise ManifestError(
-                "import: --eee cannot be combined with --model, --predictions or --verdicts: its lines name the models"
+                "import: --eee and --results are given alone: their lines name the models, so no --model, --predictions or "
+                "--verdicts goes with them"
             )
-        if not (self.eee or files):
-            raise ManifestError("import: give --predictions FILE, --verdicts FILE or --eee FILE")
+        if not (self.eee or self.results or files):
+            raise ManifestError("import: give --predictions FILE, --verdicts FILE, --results FILE or --eee FILE")
         if files and self.model is None:
             raise ManifestError("import: --model NAME says whose predictions or verdicts these are")
 
@@ -61,6 +65,8 @@ def open_for_import(name: str | None, runs: Path, settings: Settings) -> Abstrac
 
 def import_answers(run: Run, files: ImportedFiles, settings: Settings) -> list[ImportResult]:
     """Enter the answers and verdicts of the files, all of them or none. Raises ManifestError and DataError."""
+    if files.results:
+        return enter_results(run, files.results)
     if files.eee:
         return enter(run, read_answers(files.eee, _items(run), run.manifest.items.levels))
     spec = _spec(run, str(files.model), files.predictions, files.family, files.provider)

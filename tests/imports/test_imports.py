@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from layton_batch.batches import batch_results
 from layton_batch.records import JsonValue
 from layton_batch.store.run_store import RunStore
 from tests.support.cli_harness import call, refused
@@ -259,3 +260,31 @@ def test_an_imported_model_follows_the_items_of_later_manifests_and_later_files_
     assert _content(own, later) == content
     answers.write_text(answers.read_text().replace("says", "said", 1))
     assert "other predictions" in _refused(own, *finch)
+
+
+# ---- results of batches that were sent by hand ---------------------------------------------------------------------
+
+
+def test_results_of_batches_sent_by_hand_are_filed_judged_and_billed_and_only_what_they_lack_is_asked(
+    own: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in own.server.environment().items():
+        monkeypatch.setenv(name, value)
+    (raw,) = (path for path in own.run_folder(MANIFEST).batches.rglob("output.jsonl.zst") if "predict" in str(path))
+    came = [line for line, _ in batch_results.lines(raw)]
+    brought, paid = own.folder / "results.jsonl", own.billed()
+    brought.write_bytes(b"\n".join(came[1:]))
+    own.runs = own.folder / "elsewhere"  # whose custom_ids have another mark, as those of a plan before the run begins
+    give = ("import", own.folder / "manifest.toml", "--results", brought, "--runs", own.runs)
+    taken = call(*give)
+    assert taken.code == 0, taken.err
+    assert "3 answers" in taken.err
+    status = own.read(MANIFEST)
+    assert (status.spent_usd > 0, own.billed()) == (True, paid)
+    assert "no line answers a request" in refused(*give), "what the run has stays as it is"
+    own.finish(MANIFEST)
+    asked = _asked_since(own, paid)
+    assert {role for role, _, _ in asked} == {"predict", "judge"}
+    assert len([role for role, _, _ in asked if role == "predict"]) == 1
+    assert own.table(MANIFEST, "predictions")["raw_text"].null_count() == 0
+    assert call("verify", own.run_folder(MANIFEST).root).code == 0
