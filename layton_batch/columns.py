@@ -36,7 +36,7 @@ class Column(Generic[Row]):
     ``name``: its key in JSON and CSV, and the attribute of a row that it shows unless there is a ``value``. ``words``:
     its heading for people (default: the name); line breaks in it are for terminals. ``format`` of the value, or
     ``text`` of the row, is the cell for people. ``is_text``: flush left, and folded if the table is too wide.
-    ``styles``: the style of cells with these texts.
+    ``styles``: the style of cells with these texts. ``help``: what the column means, for a page.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Column(Generic[Row]):
     is_text: bool = False
     style: str = ""
     styles: Mapping[str, str] = field(default_factory=dict)
+    help: str = ""
 
     @property
     def heading(self) -> str:

@@ -41,8 +41,8 @@ class ImportedFiles:
         named = bool(self.model or files)
         if bool(self.eee) + bool(self.results) + named > 1:
             raise ManifestError(
-                "import: --eee and --results are given alone: their lines name the models, so no --model, --predictions or "
-                "--verdicts goes with them"
+                "import: --eee and --results are given alone, without --model, --predictions and --verdicts: their "
+                "lines name the models"
             )
         if not (self.eee or self.results or files):
             raise ManifestError("import: give --predictions FILE, --verdicts FILE, --results FILE or --eee FILE")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
@@ -11,7 +11,6 @@ import polars as pl
 
 from layton_batch.columns import FOR_PEOPLE, Column, OutputForm
 from layton_batch.files.leaderboard_columns import COUNTS, LEADERBOARD
-from layton_batch.records import JsonValue
 from layton_batch.scoring.leaderboard import (
     AIM_POINTS,
     BORROWED_ONLY,
@@ -33,33 +32,19 @@ _ALWAYS_COUNTED = ("unparsed", "missing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownColumn:
-    """A column of the board.
+class ShownColumn(Column[Row]):
+    """A column of the board for people.
 
-    ``words``: its heading, of which ``{interval}`` names the interval and ``{on}`` what the rows are for. ``text``: its
-    cell for people, ``value`` for programs. ``shown``: whether it says something of the complete rows. ``unfinished``:
-    its cell of a model that is not complete. ``help``: what it means, for a page.
+    ``{interval}`` in its heading names the interval, and ``{on}`` what the rows are for. ``shown``: whether it says
+    something of the complete rows. ``unfinished``: its cell of a model that is not complete.
     """
 
-    name: str
-    text: Callable[[Row], str]
-    words: str = ""
-    value: Callable[[Row], JsonValue] | None = None
+    surfaces: Collection[OutputForm] = FOR_PEOPLE
     shown: Callable[[Rows], bool] = bool
     unfinished: Callable[[Row], str] = lambda _: ""
-    surfaces: Collection[OutputForm] = FOR_PEOPLE
-    is_text: bool = False
-    style: str = ""
-    help: str = ""
 
-    def column(self, words: str) -> Column[Row]:
-        """Return the column with its heading."""
-
-        def cell(row: Row) -> str:
-            return self.text(row) if row["progress"] is None else self.unfinished(row)
-
-        return Column(self.name, words, value=self.value, text=cell, surfaces=self.surfaces, is_text=self.is_text,
-                      style=self.style)  # fmt: skip
+    def cell(self, row: Row) -> str:
+        return Column.cell(self, row) if row["progress"] is None else self.unfinished(row)
 
 
 def board_rows(board: pl.DataFrame) -> list[Row]:
@@ -74,13 +59,16 @@ def board_columns(board: pl.DataFrame, *, says_target: bool = False) -> list[Col
 
     ``says_target``: headings say what the rows are for, where no legend does.
     """
-    shown, rows = list(_stored_columns()), complete(board).to_dicts()
+    shown: list[Column[Row]] = list(_stored_columns())
+    rows = complete(board).to_dicts()
     if rows:
         is_paper, level = rows[0]["method"] == PAPER, percent(rows[0]["level"])
         on = f" ({rows[0]['target']})" if says_target and not is_paper else ""
         interval = "interval" if is_paper else f"{level} CI"
         shown += [
-            column.column(column.words.format(interval=interval, on=on)) for column in BOARD if column.shown(rows)
+            replace(column, words=column.words.format(interval=interval, on=on))
+            for column in BOARD
+            if column.shown(rows)
         ]
     return shown
 

@@ -47,7 +47,7 @@ _MOST_TICKS = 6
 _ROOM = 0.04  # of the axis, kept free at both ends, so that dots and labels fit
 _MOST_KINDS = 8  # of failure that have a column of their own
 LeaderboardRow = Mapping[str, Any]
-CELLS = {column.name: column.text for column in BOARD}
+CELLS = {column.name: column.cell for column in BOARD}
 """Texts of the board's columns, by name."""
 _DRAWN = frozenset({"rank", "model", "hints", "score", "interval", "range", "alike", "labels", "verdicts", "items"})
 """Columns of the board that a page shows in its own way; the others stand as a terminal shows them."""
@@ -460,7 +460,7 @@ def _shared_column(shared: ShownColumn) -> BoardColumn:
     """Return a column that a page shows as a terminal does."""
     head = shared.words.format(interval="", on="").replace("\n", " ") or shared.name
     column = HtmlColumn(sentence(head), shared.name, help=shared.help, is_text=shared.is_text, is_rest=True, label=head)
-    return BoardColumn(column, lambda row: shared.text(row.values))
+    return BoardColumn(column, lambda row: shared.cell(row.values))
 
 
 _ENDS = ("score", "lower", "upper", "new_score", "new_lower", "new_upper", "set_score", "set_lower", "set_upper")
