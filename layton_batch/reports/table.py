@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 WITHOUT_TERMINAL = 120
 """Columns where there is no terminal to ask."""
 NARROW = 80
-_LEAST = 12  # characters of a folded cell
+_LEAST, _LEAST_HEAD = 12, 8  # characters of a folded cell, of a folded heading of figures
 _BREAK_AFTER = "-_./:@"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&@]|\$(?!\d))")  # $ before a digit is money; as mathematics it needs two
@@ -138,9 +138,10 @@ def heading(text: str, *, first: bool = False) -> None:
 
 
 def show(table: AnyTable, *, width: int | None = None, gap: int | None = None) -> None:
-    """The table on stdout, in ``width`` columns (default: the terminal's): the widest column of text is folded first.
+    """The table on stdout, in ``width`` columns (default: the terminal's): the widest texts and headings are folded.
 
-    ``gap``: blanks between columns; by default two where nothing must be folded for it, else one.
+    ``gap``: blanks between columns; by default two where nothing must be folded for it, else one. No figure is folded:
+    where they need more than the terminal has, its lines break.
     """
     from rich.table import Table as Grid
     from rich.text import Text
@@ -150,17 +151,21 @@ def show(table: AnyTable, *, width: int | None = None, gap: int | None = None) -
         screen.print(Text(one_line(table.title), style="bold"))
     lines = [[*map(one_line, row)] for row in table.cells(OutputForm.TERMINAL)]
     widths = [_width(column.heading, (line[i] for line in lines)) for i, column in enumerate(shown)]
+    least = [
+        _LEAST if column.is_text else _width(column.heading[:_LEAST_HEAD], (line[i] for line in lines))
+        for i, column in enumerate(shown)
+    ]
     gaps = len(shown) - 1
     gap = gap or (2 if sum(widths) + 2 * gaps <= screen.width else 1)
-    widths = _fitted(widths, [column.is_text for column in shown], screen.width - gap * gaps)
+    widths = _fitted(widths, least, screen.width - gap * gaps)
     laid = Grid(box=None, show_header=any(column.heading for column in shown), header_style="bold",
                 padding=(0, gap, 0, 0), pad_edge=False)  # fmt: skip
-    for column in shown:
-        laid.add_column(Text(column.heading), style=column.style, justify="left" if column.is_text else "right",
-                        no_wrap=not column.is_text, overflow="fold")  # fmt: skip
+    for column, fitted in zip(shown, widths, strict=True):
+        name = "\n".join(folded(line, fitted) for line in column.heading.split("\n"))
+        laid.add_column(Text(name), style=column.style, justify="left" if column.is_text else "right", no_wrap=True)
     for number, line in enumerate(lines):
         laid.add_row(*map(_cell, shown, line, widths), style="bold" if number >= len(table.rows) else "")
-    screen.print(laid)
+    console(width=max(screen.width, sum(widths) + gap * gaps)).print(laid)
     for note in table.notes:
         say_line(note, "dim")
 
@@ -175,14 +180,14 @@ def _width(name: str, cells: Iterable[str]) -> int:
     return max(map(len, (*name.split("\n"), *cells)))
 
 
-def _fitted(widths: Sequence[int], texts: Sequence[bool], room: int) -> list[int]:
-    """Column widths that fit the room: the widest column of text gives way, to no less than twelve characters."""
+def _fitted(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Column widths that fit the room: the widest column gives way, none to less than its ``least``."""
     fitted = list(widths)
-    while sum(fitted) > room and any(texts):
-        widest = max((i for i, is_text in enumerate(texts) if is_text), key=fitted.__getitem__)
-        if fitted[widest] <= _LEAST:
+    while sum(fitted) > room:
+        folding = [i for i, width in enumerate(fitted) if width > least[i]]
+        if not folding:
             break
-        fitted[widest] -= 1
+        fitted[max(folding, key=fitted.__getitem__)] -= 1
     return fitted
 
 

@@ -103,3 +103,12 @@ def test_a_sentence_breaks_at_a_blank_and_a_name_after_a_hyphen() -> None:
     assert folded("gpt-5.1 is not known here", 12).split("\n") == ["gpt-5.1 is ", "not known ", "here"]
     assert folded("claude-opus-thinking", 14).split("\n") == ["claude-opus-", "thinking"]
     assert folded("x" * 50, 20).split("\n") == ["x" * 20, "x" * 20, "x" * 10]
+
+
+def test_no_column_is_lost_however_narrow_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"judge-number-{number}-of-nine" for number in range(9)]
+    figures = [f"+{number}.5 ± 12.5" for number in range(9)]
+    show(Table(columns("maker", *names), (("Fieldstone", *figures),)))
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.split("  ")[0].startswith("Fieldstone")
+    assert [figure for figure in figures if figure not in last] == []

@@ -280,6 +280,7 @@ class History:
         if "Traceback" in life.errors:
             played.broken.append(f"a traceback: {life.errors[-3000:]}")
             return
+        is_to_go_on = "retry" in self._due  # who gives a run that is over one more attempt calls it again
         self._commands_due()
         if code == -9:
             self.conductor.later(self.plan.downtime + 0.01, lambda: self._start(name, slot))
@@ -302,6 +303,8 @@ class History:
             )
         elif code not in (0, 5):
             played.broken.append(f"{name} ended with {code}: {life.errors[-1500:]}")
+        elif is_to_go_on:
+            self.conductor.later(60.0, lambda: self._start(name, slot))
 
     def _strike(self, number: int, life: Life) -> bool:
         """A point is passed: whether the process dies there, because a person stops it to do something else."""
