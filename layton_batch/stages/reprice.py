@@ -74,9 +74,11 @@ def _charge_again(run: Run, job: Job, batch: Batch) -> None:
     charges, bounds = run.store.charges_of(batch.id), run.store.asked_of(batch.id)
     if not _is_charged_by_the_manifest(run, job, {charge.price_source for charge in charges if charge.is_answered}):
         return
-    bill = Bill(run.prices.price(batch.provider, batch.model), bounds)
+    price = run.prices.price(batch.provider, batch.model)
+    bill = Bill(price, bounds)
     bill.charge_again(charges)
-    run.store.charge_again(batch.id, bill.charges, bill.spent, bill.unknown_cost, run.clock.now())
+    bound = None if price is None else bill.spent + bill.unknown_cost
+    run.store.charge_again(batch.id, bill.charges, bill.spent, bill.unknown_cost, bound, run.clock.now())
 
 
 def _is_charged_by_the_manifest(run: Run, job: Job, sources: Collection[str | None]) -> bool:

@@ -532,18 +532,21 @@ class RunStore(Requests):
     # ---- outcomes, money -------------------------------------------------------------------------------
 
     def charge_again(
-        self, batch_id: str, charges: Sequence[RequestCost], spent: Decimal, unknown: Decimal, at: float
-    ) -> None:
-        """Correct what a collected batch has cost, and the most that it may have cost beside, where that is another."""
+        self, batch_id: str, charges: Sequence[RequestCost], spent: Decimal, unknown: Decimal,
+        bound: Decimal | None, at: float,
+    ) -> None:  # fmt: skip
+        """Correct what a collected batch has cost, and the most that it may have cost beside, where that is another.
+        ``bound``: of a batch that was sent without a known price."""
         with self.writing() as writing:
             key = request_rows.batch_key(writing.connection, self.run_id, batch_id)
             request_rows.set_charges(writing.connection, key, charges)
             columns = schema.batches.c
-            mine = select(columns.spent_usd, columns.unknown_usd).where(columns.key == key)
+            mine = select(columns.spent_usd, columns.unknown_usd, columns.max_cost).where(columns.key == key)
             before = writing.connection.execute(mine).one()
-            if tuple(before) != (spent, unknown):
+            after = (spent, unknown, bound if before.max_cost is None else before.max_cost)
+            if tuple(before) != after:
                 costs = update(schema.batches).where(columns.key == key)
-                writing.connection.execute(costs.values(spent_usd=spent, unknown_usd=unknown))
+                writing.connection.execute(costs.values(spent_usd=spent, unknown_usd=unknown, max_cost=after[-1]))
                 writing.event(at, batch_id, "charged_again", f"${before.spent_usd:f} became ${spent:f}: prices changed")
 
     def money(self) -> RunMoney:

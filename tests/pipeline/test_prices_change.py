@@ -164,7 +164,7 @@ def test_answers_cost_what_the_manifest_says_now_and_up_to_their_bound_where_it_
         assert not bench.read(both(None)).complete
         once = charged(bench, both(1))
         status = bench.finish_paid_once(both(1))
-        assert (status.unknown_cost_usd, bench.bill().total.unknown_cost_requests) == (0, 0)
+        assert (status.complete, status.unknown_cost_usd, bench.bill().total.unknown_cost_requests) == (True, 0, 0)
         last = bench.events(both(1))[-1]
         bench.begin(both(1))
         assert bench.events(both(1))[-1] == last  # nothing is charged a third time
