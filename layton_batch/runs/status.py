@@ -151,7 +151,8 @@ class Status:
     expected_ends: Mapping[str, float] = field(default_factory=dict)
     """End of each batch at a provider, if it takes as long as half of those before it; epoch seconds."""
     to_come: int = 0
-    """Requests of jobs that are not planned yet: a verdict of each judge on each answer."""
+    """Requests of jobs that are not planned yet, beside those that they have: a verdict of each judge on each
+    answer."""
     troubles: tuple[ProviderTrouble, ...] = ()
     failed: tuple[AttemptLocation, ...] = ()
     """The requests that ended without an answer, each with its last attempt."""
@@ -208,7 +209,7 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
         reserved_usd=money.reserved,
         unknown_cost_usd=money.unknown_cost,
         jobs=statuses,
-        to_come=sum(requests.get(job.depends_on or "", 0) for job in jobs if not job.planned),
+        to_come=sum(max(requests.get(job.depends_on or "", 0) - requests[job.id], 0) for job in jobs if not job.planned),
         batches=tuple(batches),
         expected_ends=_expected_ends(batches),
         troubles=provider_troubles(batches, store.refused_since),

@@ -73,6 +73,15 @@ def test_an_edit_sends_what_it_adds_and_the_board_has_what_the_manifest_says(tmp
     assert any(MODELS["mistral"] in change for revision in revisions[1:] for change in revision["changes"])
 
 
+def test_an_edited_run_says_from_its_beginning_how_many_requests_it_will_have(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(manifest_text(limit=2))
+        begun = bench.begin(manifest_text(limit=3))
+        end = bench.finish(manifest_text(limit=3))
+    assert begun.to_come > 0
+    assert begun.to_come + sum(job.requests for job in begun.jobs) == sum(job.requests for job in end.jobs)
+
+
 def test_display_names_and_seats_ask_the_jury_what_is_new_and_nothing_else(tmp_path: Path) -> None:
     text = manifest_text(ONE, limit=2)
     renamed = text.replace(f'name = "{OPENAI}"\nprovider', 'name = "shown so"\nprovider', 1)
