@@ -82,10 +82,13 @@ class ItemsDocument(Document):
         """Print how many rows of the file fit, in one line; below it the faults, if any, a line each."""
         checked, faults = self.result, self.result.findings
         wrong = sum(finding.kind == "row" for finding in faults)
-        splits = ", ".join(f"{split} {count}" for split, count in checked.fits.items())
+        fits = {} if {*checked.fits.values()} == {checked.rows} else checked.fits  # else every split takes them all
+        splits = "".join(f", {split} {count}" for split, count in fits.items()) or (
+            "" if checked.fits else ", no split"
+        )
         unread = f"; not read: {', '.join(checked.unread)}" if checked.unread else ""
         outcome = f"{wrong:,} wrong" if wrong else "see below" if faults else "all is well"
-        counts = f"{plural(checked.rows, 'row')} for {checked.task} ({splits or 'no split'})"
+        counts = f"{plural(checked.rows, 'row')} for {checked.task}{splits}"
         say_line(one_line(f"{self.source}: {counts}{unread}: {outcome}"))
         if faults:
             console().print()

@@ -10,18 +10,14 @@ from pathlib import Path
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock
 from layton_batch.commands.consent import Conversation, agree
 from layton_batch.commands.notes import note, warn
-from layton_batch.commands.own_sandbox import own_sandbox
 from layton_batch.errors import ManifestError, NotAgreedError
 from layton_batch.interchange.entering import enter_answers
 from layton_batch.interchange.prediction_files import ImportedModel
 from layton_batch.loop import STOPPING, drive
-from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import check_models
-from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.context import Run
-from layton_batch.runs.environment_notes import address_notes
 from layton_batch.runs.folders import home_of, remember, replacement_note, was_begun
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.open import open_run
@@ -123,20 +119,3 @@ def _check(manifest: Manifest, poll_seconds: float | None, *, needs_models: bool
         )
     if needs_models and not manifest.models:
         raise ManifestError(f"{manifest.name} has no [[models]] and no answers: add models; or {IMPORT_ANSWERS}")
-
-
-@contextmanager
-def loaded_manifest(
-    path: Path, runs: Path, settings: Settings, *, sandbox: bool
-) -> Iterator[tuple[Manifest, Path, Settings]]:
-    """Yield the manifest at ``path``, the folder of its runs, and the settings to ask by.
-
-    ``sandbox``: play the providers meanwhile.
-    """
-    if sandbox:
-        with own_sandbox(path, runs, settings) as loaded:
-            yield loaded
-        return
-    manifest = load_manifest(path, PromptFiles(settings, runs))
-    warn(address_notes(manifest, settings))
-    yield manifest, runs, settings

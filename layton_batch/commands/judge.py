@@ -16,9 +16,10 @@ import typer
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.commands.consent import Conversation, Progress
-from layton_batch.commands.driving import loaded_manifest, open_and_drive, report_result
+from layton_batch.commands.driving import open_and_drive, report_result
 from layton_batch.commands.manifest_content import ManifestContent, Table
 from layton_batch.commands.notes import warn
+from layton_batch.commands.own_sandbox import loaded_manifest
 from layton_batch.commands.parameters import (
     Family,
     MaxUsd,

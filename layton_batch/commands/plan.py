@@ -14,10 +14,11 @@ import typer
 
 from layton_batch.clock import SystemClock
 from layton_batch.columns import DATA, Column, Table, columns, text_table
-from layton_batch.commands.notes import warn
+from layton_batch.commands.own_sandbox import loaded_manifest
 from layton_batch.commands.parameters import (
     Offline,
     Runs,
+    UseSandbox,
     calling_environment,
     manifest_path,
     runs_folder,
@@ -25,13 +26,10 @@ from layton_batch.commands.parameters import (
 from layton_batch.costs.expected import bundled_priors
 from layton_batch.errors import ManifestError, OverBudgetError
 from layton_batch.files.sources import user_path
-from layton_batch.manifest.checks import load_manifest
-from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.reports.document import Document
 from layton_batch.reports.next_steps import no_price
 from layton_batch.reports.table import as_html, console, say_line, show
-from layton_batch.runs.environment_notes import address_notes
-from layton_batch.runs.folders import given_manifest, home_of
+from layton_batch.runs.folders import given_manifest, home_of, sandbox_runs
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.open import refuse_to_mix
 from layton_batch.stages.plan_counts import EARLIER, PlannedJob
@@ -130,7 +128,9 @@ class Plan(Document):
         for planned in preview.jobs:
             role = "anchors" if planned.job.is_anchor else str(planned.job.role)
             groups[role, planned.job.spec.provider].append(planned)
-        heads = columns("stage", "provider", "jobs", "requests", "files", "size", "expected", "at most", text=2)
+        heads = columns(
+            "stage", "provider", "jobs", "requests", "to send", "files", "size", "expected", "at most", text=2
+        )
         rows = [(*group, *_figures(planned)) for group, planned in groups.items()]
         show(Table(heads, rows, total=("total", "", *_figures(preview.jobs))))
         notes = [*(("note", note) for note in (_sources(preview), *preview.caveats)), *_folded_notes(preview)]
@@ -173,6 +173,7 @@ def plan(
     ] = None,
     runs: Runs = None,
     offline: Offline = False,
+    sandbox: UseSandbox = False,
 ) -> Plan:
     """Check a manifest and say what it would cost; pays nothing.
 
@@ -182,17 +183,17 @@ def plan(
     Prompts at addresses are fetched, unless a run of the manifest's name (under --runs) has a copy.
     Providers whose key is set are asked whether their models are on sale. After the plan it ends with 2 where
     `run` would refuse a model or a key, and with 3 where a budget keeps `run` from a model of unknown price.
+    --sandbox: what the next `run --sandbox` would send.
     """
     settings, clock = calling_environment(), SystemClock()
     runs_place = runs_folder(runs, settings)
-    path, place = given_manifest(manifest_path(manifest), runs_place)
-    place = place or runs_place
-    loaded = load_manifest(path, PromptFiles(settings, place, offline=offline))
-    if not offline:
-        warn(address_notes(loaded, settings))
-    refuse_to_mix(loaded, home_of(loaded, place), settings)
-    planned = preview(loaded, settings, clock, None if out is None else user_path(out), place)
-    return Plan(planned if offline else planned.with_model_findings(ask_providers(loaded, settings, clock)))
+    path, place = given_manifest(manifest_path(manifest), sandbox_runs(runs_place) if sandbox else runs_place)
+    asked = loaded_manifest(path, place or runs_place, settings, sandbox=sandbox, offline=offline)
+    with asked as (loaded, place, settings):
+        refuse_to_mix(loaded, home_of(loaded, place), settings)
+        planned = preview(loaded, settings, clock, None if out is None else user_path(out), place)
+        is_asked = not (offline or sandbox)
+        return Plan(planned.with_model_findings(ask_providers(loaded, settings, clock)) if is_asked else planned)
 
 
 # ---- texts ---------------------------------------------------------------------------------------------------------
@@ -273,6 +274,7 @@ def _figures(group: Sequence[PlannedJob]) -> tuple[str, ...]:
     return (
         str(len(group)),
         f"{sum(planned.requests for planned in group):,}",
+        f"{sum(planned.to_send for planned in group):,}",
         str(sum(planned.shards for planned in group)),
         f"{sum(planned.size_bytes for planned in group) / 1e6:,.1f} MB",
         _total([planned.expected_usd for planned in group]),

@@ -10,7 +10,8 @@ import typer
 
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock
 from layton_batch.commands.consent import Conversation, Progress
-from layton_batch.commands.driving import loaded_manifest, open_and_drive, report_result
+from layton_batch.commands.driving import open_and_drive, report_result
+from layton_batch.commands.own_sandbox import loaded_manifest
 from layton_batch.commands.parameters import (
     MaxUsd,
     Offline,

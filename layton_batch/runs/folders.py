@@ -193,7 +193,9 @@ def _missing_run(name: str, run_id: str, runs: Path) -> str:
     names = [folder.root.name for folder in find_runs(runs)]
     choices = f"there: {', '.join(names) or 'none'}" if os.path.isdir(runs) else f"there is no folder {runs.absolute()}"
     of_manifest = f" of {name}" if name != run_id else ""
-    return f"there is no run {run_id!r}{of_manifest} under {runs} ({choices}){did_you_mean(run_id, names)}"
+    played = sandbox_runs(runs)
+    hint = f"; {played} has one: --runs {played}" if os.path.exists(played / run_id / MANIFEST) else ""
+    return f"there is no run {run_id!r}{of_manifest} under {runs} ({choices}){hint or did_you_mean(run_id, names)}"
 
 
 def find_each_run(names: Sequence[str] | None, runs: Path) -> list[RunFolder]:

@@ -200,6 +200,7 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
         state, reason = RunState.NEEDS_PERSON, _NOT_AGREED
     statuses = job_statuses(store, jobs, cancelled=cancelled) if counted is None else counted.jobs
     requests = {job.id: job.requests for job in statuses}
+    later = [job for job in jobs if not job.planned and job.depends_on]
     failed = counted.failed if counted else store.failed_requests() if any(job.unanswered for job in statuses) else ()
     return Status(
         run=store.run_id,
@@ -209,7 +210,7 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
         reserved_usd=money.reserved,
         unknown_cost_usd=money.unknown_cost,
         jobs=statuses,
-        to_come=sum(max(requests.get(job.depends_on or "", 0) - requests[job.id], 0) for job in jobs if not job.planned),
+        to_come=sum(max(requests.get(str(job.depends_on), 0) - requests[job.id], 0) for job in later),
         batches=tuple(batches),
         expected_ends=_expected_ends(batches),
         troubles=provider_troubles(batches, store.refused_since),

@@ -57,6 +57,11 @@ class PlannedJob:
     expected_usd: Decimal | None = None
     expected_from: str = PRIORS
 
+    @property
+    def to_send(self) -> int:
+        """Return the number of requests without a known answer, except those that are too large to be sent."""
+        return self.requests - self.answered - self.too_large
+
 
 @dataclass(frozen=True)
 class PastState:

@@ -115,8 +115,8 @@ class Preview:
 
     @property
     def to_send(self) -> int:
-        """Return the number of requests without a known answer, except those that are too large to be sent."""
-        return self.requests - self.answered - sum(planned.too_large for planned in self.jobs)
+        """Return the number of requests to send, of all jobs."""
+        return sum(planned.to_send for planned in self.jobs)
 
     @property
     def judged_again(self) -> int:

@@ -229,3 +229,13 @@ def test_an_edit_of_a_cancelled_run_is_asked_about_once_it_is_retried(bench: Lab
     bench.retry()
     with pytest.raises(NotAgreedError, match="has no budget"):
         run_once(bench, edited)
+
+
+def test_the_plan_of_a_rehearsal_is_what_its_next_run_sends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    manifest = tmp_path / "quiz.toml"
+    manifest.write_text(quiz_text(limit=2), encoding="utf-8")
+    assert call("run", manifest, "--sandbox", "--yes").code == 0
+    manifest.write_text(quiz_text(limit=3), encoding="utf-8")
+    plan = call("plan", manifest, "--sandbox", "--json").table()
+    assert (plan["requests"], plan["answered"], plan["to_send"]) == (3, 2, 1)
