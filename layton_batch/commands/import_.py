@@ -103,7 +103,7 @@ def import_(
         )  # fmt: skip
         files.check()
         with open_for_import(run_name(run), runs_folder(runs, settings), settings) as opened:
-            entered = import_answers(opened, files, settings)
+            entered = import_answers(opened, files, settings, lambda line: warn((line,)))
             has_options = any(isinstance(item.payload.get("options"), list) for item in opened.items)
     if isinstance(predictions, str | Path) and has_options:
         order = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -63,10 +63,15 @@ def open_for_import(name: str | None, runs: Path, settings: Settings) -> Abstrac
     return open_folder(find_run(name, runs), settings, only_scores=True)
 
 
-def import_answers(run: Run, files: ImportedFiles, settings: Settings) -> list[ImportResult]:
-    """Enter the answers and verdicts of the files, all of them or none. Raises ManifestError and DataError."""
+def import_answers(
+    run: Run, files: ImportedFiles, settings: Settings, note: Callable[[str], None]
+) -> list[ImportResult]:
+    """Enter the answers and verdicts of the files, all of them or none. ``note`` is told what is left out of results.
+
+    Raises ManifestError and DataError.
+    """
     if files.results:
-        return enter_results(run, files.results)
+        return enter_results(run, files.results, note)
     if files.eee:
         return enter(run, read_answers(files.eee, _items(run), run.manifest.items.levels))
     spec = _spec(run, str(files.model), files.predictions, files.family, files.provider)

@@ -8,7 +8,7 @@ asked by the next `run`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
 from layton_batch.stages.responses import final_responses, locate_responses, response_from
 from layton_batch.states import AnswerState, Lifecycle, PredictionKind, Role
+from layton_batch.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,15 @@ class _Wanted:
         return None if found is None else (found[0], line.replace(custom_id.encode(), found[1].encode(), 1))
 
 
-def enter_results(run: Run, paths: Sequence[Path]) -> list[ImportResult]:
+def enter_results(run: Run, paths: Sequence[Path], note: Callable[[str], None]) -> list[ImportResult]:
     """Enter the results of planned batches, and make the board and the pages again. Return a result a model.
 
-    Raises DataError for a file of which no line answers a planned request.
+    ``note`` is told of lines that answer no planned request. Raises DataError for a file that has no other line.
     """
     run.store.set_agreed(is_agreed=False)  # `run` asks before what the files lack is paid for
     plan(run)
     planned = run.store.batches({Lifecycle.PLANNED})
-    files_by_batch = _files_by_batch(paths, _wanted(run, planned))
+    files_by_batch = _files_by_batch(paths, _wanted(run, planned), note)
     brought = [batch for batch in planned if batch.id in files_by_batch]
     for batch in brought:
         _bring(run, batch, files_by_batch[batch.id])
@@ -76,7 +77,9 @@ def _wanted(run: Run, planned: Sequence[Batch]) -> list[_Wanted]:
     return [_Wanted(run.providers.dialect(provider), known) for provider, known in requests.items()]
 
 
-def _files_by_batch(paths: Sequence[Path], wanted: Sequence[_Wanted]) -> dict[str, dict[Path, _Wanted]]:
+def _files_by_batch(
+    paths: Sequence[Path], wanted: Sequence[_Wanted], note: Callable[[str], None]
+) -> dict[str, dict[Path, _Wanted]]:
     files: defaultdict[str, dict[Path, _Wanted]] = defaultdict(dict)
     for path in paths:
         check_file(path, path)
@@ -88,6 +91,8 @@ def _files_by_batch(paths: Sequence[Path], wanted: Sequence[_Wanted]) -> dict[st
             )
         for batch_id, one in named:
             files[batch_id][path] = one
+        if rest := sum(1 for _ in _lines(path)) - len(named):
+            note(f"{path}: {plural(rest, 'line')} left out, of requests that are not planned here")
     return files
 
 
