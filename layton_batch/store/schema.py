@@ -181,6 +181,7 @@ answers = Table(
     Column("state", StateColumn(AnswerState), nullable=False),
     Column("batch", Integer),  # the one that has it, asks for it, or asked last for it or for the answer before it
     Index("wanted_answers", "state", sqlite_where=text("state = 'wanted'"), postgresql_where=text("state = 'wanted'")),
+    sqlite_with_rowid=False,  # else each row is stored, and its key once more beside it
 )
 
 attempts = Table(
@@ -199,6 +200,7 @@ attempts = Table(
     Index(
         "one_open_attempt", "fingerprint", unique=True, sqlite_where=text("is_open"), postgresql_where=text("is_open")
     ),
+    sqlite_with_rowid=False,
 )
 
 batches = Table(
