@@ -268,6 +268,16 @@ def test_a_batch_that_is_cancelled_elsewhere_keeps_its_answers_and_waits_for_a_p
         assert set(bench.lab.billed().values()) == {1}
 
 
+def test_a_retry_holds_for_a_model_that_is_out_of_the_manifest_and_comes_back(at_desk: Open) -> None:
+    with at_desk(Fault(on="batch", action="cancel", provider="openai", share=0.4, times=1)) as bench:
+        assert call("run", bench.write(quiz_text(limit=ITEMS)), "--json").code == 4
+        assert call("run", bench.write(quiz_text(("mistral",), limit=ITEMS)), "--json").code == 0
+        assert call("retry", "lab").code == 0
+        end = call("run", bench.write(quiz_text(limit=ITEMS)), "--json")
+        assert (end.code, total(end, "succeeded")) == (0, ITEMS)
+        assert set(bench.lab.billed().values()) == {1}
+
+
 # ---- cancel ----------------------------------------------------------------------------------------------------------
 
 TWO = ("openai", "mistral")
