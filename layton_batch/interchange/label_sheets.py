@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from layton_batch.errors import DataError
 from layton_batch.files.sources import Rows, read_rows
 from layton_batch.reports.label_sheet import (
-    SHEET_COLUMNS,
     LabelTableAnswer,
     check_has_label_ids,
     is_sheet,
@@ -32,21 +31,24 @@ def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[
     changes.
     """
     check_for_people(run)
-    read = [_labels(run, path, settings) for path in files]
-    given = _with_texts(run, [label for labels, _, _ in read for label in labels])
-    unread = dict.fromkeys(column for _, _, columns in read for column in columns)
-    return enter_labels(run, given, str(files[0])), [*_notes(given, sum(blank for _, blank, _ in read), unread)]
+    labels, blank, unread = list[Annotation](), 0, dict[str, None]()
+    for path in files:
+        read = read_rows(str(path), settings.cwd, settings)
+        rows = Rows([label_row(row, location) for location, row in read.placed()], read.locations)
+        labels += (labels_of_file := _labels(run, rows, path))
+        blank += len(rows) - len(labels_of_file)
+        unread |= dict.fromkeys(column for row in rows for column in row if column not in COLUMNS)
+    given = _with_texts(run, labels)
+    notes = [_blank_note(given, blank)] if blank else []
+    notes += [f"columns that are not read: {', '.join(unread)}"] if unread else []
+    return enter_labels(run, given, str(files[0])), notes
 
 
-def _notes(given: Sequence[Annotation], blank: int, unread: Iterable[str]) -> Iterator[str]:
-    """Yield how many rows have no label, and which columns are not read. Who marks only what is right leaves what is
-    wrong empty."""
-    if blank:
-        marks = {label.mark(metric) for label in given for metric in METRICS} - {None}
-        advice = "; all others say the same: if an empty cell means the opposite, fill it in" if len(marks) == 1 else ""
-        yield f"{plural(blank, 'row')} without a label left out{advice}"
-    if names := ", ".join(unread):
-        yield f"columns that are not read: {names}"
+def _blank_note(given: Sequence[Annotation], blank: int) -> str:
+    """Say how many rows have no label. Who marks only what is right leaves what is wrong empty."""
+    marks = {label.mark(metric) for label in given for metric in METRICS} - {None}
+    advice = "; all others say the same: if an empty cell means the opposite, fill it in" if len(marks) == 1 else ""
+    return f"{plural(blank, 'row')} without a label left out{advice}"
 
 
 def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
@@ -79,18 +81,14 @@ def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
     ]
 
 
-def _labels(run: Run, path: Path, settings: Settings) -> tuple[Sequence[Annotation], int, list[str]]:
-    """Return the labels of a file, how many rows of a sheet have none (yet), and the columns that are not read."""
-    read = read_rows(str(path), settings.cwd, settings)
-    rows = Rows([label_row(row, location) for location, row in read.placed()], read.locations)
-    columns = dict.fromkeys(column for row in rows for column in row)
+def _labels(run: Run, rows: Rows, path: Path) -> Sequence[Annotation]:
     if not is_sheet(rows):
         check_has_label_ids(rows, str(path))
-        return parse_annotations(rows), 0, [column for column in columns if column not in COLUMNS]
+        return parse_annotations(rows)
     labels = labels_of_sheet(rows, sheet_answers(run), run.id)
-    if rows and not labels:
+    if not labels:
         raise DataError(
             f"{path}: none of its {len(rows)} rows has a label: fill in answer_correct (true, false); "
-            f"its columns are {', '.join(columns)}"
+            f"its columns are {', '.join(rows[0])}"
         )
-    return labels, len(rows) - len(labels), [column for column in columns if column not in SHEET_COLUMNS]
+    return labels

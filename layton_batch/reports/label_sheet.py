@@ -22,7 +22,7 @@ from layton_batch.files.wrong_rows import parse_each
 from layton_batch.records import Item, JsonValue
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
-from layton_batch.scoring.annotations import WORDS, Annotation
+from layton_batch.scoring.annotations import WORDS, Annotation, parse_annotation
 from layton_batch.scoring.label_plan import LabelRequest
 from layton_batch.states import PredictionKind
 from layton_batch.text import without_guard
@@ -34,10 +34,6 @@ NOTE = "note"
 """Column in which a person may say why."""
 _SHEET_COLUMNS = {"item_id", "question", "reference", "answer", LABELS[0], NOTE, "annotator", "model"}
 """Columns of every label sheet beside its ``label_id``."""
-SHEET_COLUMNS = frozenset({
-    *_SHEET_COLUMNS, LABEL_ID, *LABELS, "justification", "n_hints", "provider", "adjudicated",
-})  # fmt: skip
-"""Columns that `label plan` writes, and ``adjudicated``, which a person may add."""
 _LONGEST_NOTE = 4_000
 _ANSWERS = ("item_id", "provider", "model", "n_hints", "sample", "kind", "answer", "justification")
 Key = tuple[str, str, str, int]
@@ -168,8 +164,8 @@ def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str
 
     def label_of(placed: tuple[RowLocation, Row]) -> Annotation | None:
         place, row = placed
-        marks = [_mark(row, name, place) for name in LABELS]
-        if marks == [None, None]:
+        marks = {name: _mark(row, name) for name in (*LABELS, "adjudicated")}
+        if not any(_text(row, name).strip() for name in LABELS):
             return None
         label_id, _, item_digest = _text(row, LABEL_ID).strip().partition("-")
         answer = by_id.get(label_id)
@@ -179,12 +175,12 @@ def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str
                 "manifest, or the answer changed since `label plan` wrote it; import it into its own run, put the "
                 "model back, or take the row out"
             )
-        label = Annotation(
-            answer.item_id, answer.model, marks[0], marks[1], None if None in marks else all(marks), answer.provider,
-            answer.n_hints, _text(row, "annotator").strip(), prediction_text=(answer.answer, answer.justification),
-            note=_text(row, NOTE).strip()[:_LONGEST_NOTE], adjudicated=_mark(row, "adjudicated", place) is True,
-            item_digest=item_digest or None,
-        )  # fmt: skip
+        texts = {
+            NOTE: _text(row, NOTE).strip()[:_LONGEST_NOTE],
+            "annotator": _text(row, "annotator").strip(),
+            "item_digest": item_digest,
+        }
+        label = parse_annotation({**row, **asdict(answer), **marks, **texts}, place)
         if (first := lines.setdefault(label.about, place)) is not place:
             raise DataError(f"{place}: answer {label_id!r} is there twice (first in {first})")
         return label
@@ -192,15 +188,9 @@ def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str
     return [label for label in parse_each(rows.placed(), label_of) if label is not None]
 
 
-def _mark(row: Mapping[str, JsonValue], name: str, place: RowLocation) -> bool | None:
-    value = row.get(name)
-    word = "" if value is None else str(value).strip().lower()
-    if word and word not in WORDS:
-        raise DataError(
-            f"{place}: column {name!r} must be true (yes) or false (no), not {value!r:.60}; if nobody decided, "
-            "leave it empty"
-        )
-    return WORDS.get(word)
+def _mark(row: Mapping[str, JsonValue], name: str) -> bool | str | None:
+    word = _text(row, name).strip().lower()
+    return WORDS.get(word, word or None)
 
 
 def _text(row: Mapping[str, JsonValue], name: str) -> str:

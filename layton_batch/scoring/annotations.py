@@ -35,9 +35,9 @@ _NUMBERS = (*_HINTS, *_TIME)
 _NAMES = (*_ITEM, "model", "provider", "annotator")
 COLUMNS = frozenset({
     *_NAMES, *_NUMBERS, *_ANSWER, *_JUSTIFICATION, *_BOTH, *_NOTE, "answer", "justification", "adjudicated",
-    "source_file", "item_digest", "model_id", "custom_id",
+    "source_file", "item_digest", "model_id", "label_id", "question", "reference", "custom_id",
 })  # fmt: skip
-"""Columns of a file of labels; ``custom_id`` stands in exports for other tools."""
+"""Columns of files of labels: those that are read, and those that this program writes for readers."""
 WORDS = {
     **dict.fromkeys(("true", "yes", "y", "1", "1.0", "right", "correct", "wahr", "ja", "vrai", "oui"), True),
     **dict.fromkeys(("false", "no", "n", "0", "0.0", "wrong", "incorrect", "falsch", "nein", "faux", "non"), False),
@@ -134,12 +134,11 @@ class JoinedLabels:
 
 def parse_annotations(rows: Rows) -> list[Annotation]:
     """Rows as annotations, in order. Raises DataError naming file and line of the first rows that are none."""
-    return parse_each(rows.placed(), lambda placed: parse_annotation(placed[1], placed[0]))
+    return parse_each(rows.placed(), lambda placed: parse_annotation(label_row(placed[1], placed[0]), placed[0]))
 
 
 def parse_annotation(row: Row, location: RowLocation) -> Annotation:
     """Read one row. Raises DataError naming file, line and column."""
-    row = label_row(row, location)
     answer, justification, both = (_truth(row, names, location) for names in (_ANSWER, _JUSTIFICATION, _BOTH))
     if answer is None and justification is None and both is None:
         is_blank = any(name in row for name in (*_ANSWER, *_JUSTIFICATION, *_BOTH))
