@@ -232,10 +232,10 @@ def annotators_told(agreement: AnnotatorAgreement | None) -> list[Section]:
     """Describe the annotators' numbers of labels and their agreement; empty without annotated answers."""
     if agreement is None:
         return []
-    counts = (f"{one_line(name) or '(no name)'} {count}" for name, count in agreement.labels.items())
+    counts = ", ".join(f"{one_line(name) or '(no name)'} {count}" for name, count in agreement.labels.items())
     several = plural(agreement.several, "answer")
     remarks = [
-        JudgeNote(f"labels: {', '.join(counts)}"),
+        JudgeNote(f"labels: {counts}"),
         JudgeNote(
             f"{several} with several labels, {plural(agreement.ties, 'tie')} (an answer with a tie has no label)"
         ),

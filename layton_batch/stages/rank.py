@@ -76,7 +76,7 @@ def label_rows(run: Run, joined: JoinedLabels) -> Iterator[dict[str, object]]:
         given = people[row["about"]].values() if row["about"] is not None and row["sample"] == 1 else ()
         if given or in_gold:
             gold_marks = {name: row[column] if in_gold else None for name, column in HUMAN.items()}
-            groups = Counter((label.adjudicated, *label.marks.values()) for label in given)
+            groups = Counter((label.adjudicated, *(label.mark(name) for name in HUMAN)) for label in given)
             groups.update([(False, *gold_marks.values())] if in_gold else ())
             yield {name: row[name] for name in ("item_id", "model", "n_hints", "sample")} | {
                 "labels": [

@@ -61,19 +61,25 @@ def test_pages_say_how_many_people_gave_which_label_and_that_a_decision_settled_
     names = ("Adalovelace", "Bobbykay", "Chairperson")
     ada, bob, chair = ({"annotator": name, "note": name} for name in names)
     decided = label(first, not first["verdict"], **chair)
+    half = label(second, False, **bob) | {"answer_correct": True}
     write_rows(tmp_path / "labels.jsonl", [
         label(first, bool(first["verdict"]), **ada), label(first, bool(first["verdict"]), **bob), decided,
-        decided | {"adjudicated": True}, label(second, True, **ada), label(second, False, **bob),
+        decided | {"adjudicated": True}, label(second, True, **ada), half,
     ])  # fmt: skip
     publish(root)
     kept = {(row["item_id"], row["model"]): row for row in tables.read(root / "tables", "labels").to_dicts()}
     groups = [
-        [(group["people"], group["adjudicated"], group["both_correct"]) for group in row["labels"]]
+        [
+            (group["people"], group["adjudicated"], group["answer_correct"], group["both_correct"])
+            for group in row["labels"]
+        ]
         for row in (kept[one["item_id"], one["model"]] for one in (first, second))
     ]
     verdict = bool(first["verdict"])
-    assert groups == [[(2, False, verdict), (1, False, not verdict), (1, True, not verdict)],
-                      [(1, False, True), (1, False, False)]]  # fmt: skip
+    assert groups == [
+        [(2, False, verdict, verdict), (1, False, not verdict, not verdict), (1, True, not verdict, not verdict)],
+        [(1, False, True, True), (1, False, True, False)],
+    ]
     assert [kept[one["item_id"], one["model"]]["both_correct"] for one in (first, second)] == [not verdict, None]
     site = root.parent / "pages"
     shown = [page for path in site.glob("items/*.html") if "by a decision" in (page := words(read_page(path)))]
