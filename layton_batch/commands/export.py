@@ -60,10 +60,10 @@ def export(
     ppi, annotations, results: layton-eval's three files, JSONL: every answer with the verdicts and the label on it;
     the labels that people gave; the leaderboard. items: JSONL, the items with the explanations that people confirmed
     (`role = "justify"`). votes: Parquet, a row a prediction and metric, for a folder that `leaderboard` ranks with all
-    that was put there. csv, parquet: the leaderboard, and every prediction with its verdicts
-    or marks. eee: Every Eval Ever 0.3.0, a document a model and a line an item and metric, in its data store's folders;
-    `leaderboard` reads the lines. hf: a file a model for `.eval_results/` of its repository on the hub. Models that are
-    not done yet are left out of the last five.
+    that was put there. csv, parquet: the leaderboard, and every prediction with its question, reference, verdicts or
+    marks, and people's label. eee: Every Eval Ever 0.3.0, a document a model and a line an item and metric, in its data
+    store's folders; `leaderboard` reads the lines. hf: a file a model for `.eval_results/` of its repository on the
+    hub. Models that are not done yet are left out of the last five.
 
     The file of votes ends in .parquet, any other single file in .jsonl. csv, parquet, eee and hf write several files.
     """

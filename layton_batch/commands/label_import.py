@@ -59,8 +59,8 @@ def label_import(
 
     A row has `item_id` (or `riddle_id`), `model`, `answer_correct` and `justification_correct` (or
     `is_answer_correct` and `is_justification_correct`, as in layton-eval's annotation files), and may have
-    `provider`, `n_hints`, `annotator`, `time` and the `answer` and `justification` that were judged. JSONL, Parquet or
-    CSV.
+    `provider`, `n_hints`, `annotator`, `time`, `adjudicated` (true: it overrides the labels of several people) and the
+    `answer` and `justification` that were judged. JSONL, Parquet or CSV.
 
     Or FILE is that of `label plan --out`, filled in, as CSV, XLSX, JSONL or Parquet. A row is known by its label_id;
     one without a label is left out; a wrong one is named, and then nothing changes.
@@ -72,5 +72,5 @@ def label_import(
     with as_files(named_sources(labels, "labels")) as files:
         (folder,) = run_folders(run, runs, settings)
         with read_run(folder, settings) as opened:
-            result, blank = import_labels(opened, [Path(file) for file in files], settings)
-            return LabelImportDocument((*result.lines(), *filter(None, (blank,))), result)
+            result, notes = import_labels(opened, [Path(file) for file in files], settings)
+            return LabelImportDocument((*result.lines(), *notes), result)

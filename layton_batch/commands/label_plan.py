@@ -40,6 +40,7 @@ from layton_batch.reports.label_sheet import (
 from layton_batch.reports.table import frame_of, heading, say_line, show
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
+from layton_batch.scoring.annotations import label_row
 from layton_batch.scoring.compare import find_entrant
 from layton_batch.scoring.label_plan import LabellingPlan, LabelRequest, LabelTarget, ModelPlan, plan_next
 from layton_batch.text import percent, plural
@@ -63,6 +64,8 @@ class LabelPlanDocument(Document):
     """Answers to label, the most useful first, and what the labels will do."""
 
     plan: LabellingPlan
+    is_written: bool
+    """Whether a file has all answers."""
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -79,8 +82,8 @@ class LabelPlanDocument(Document):
         for row in plan.rows[:_SHOWN_ROWS]:
             say_line(f"{row.item_id}  {row.model}")
         if len(plan.rows) > _SHOWN_ROWS:
-            more = len(plan.rows) - _SHOWN_ROWS
-            say_line(f"and {more} more: --out FILE writes them all, one JSON object a line", "dim")
+            advice = "" if self.is_written else ": --out FILE writes them all, as .csv or .jsonl"
+            say_line(f"and {len(plan.rows) - _SHOWN_ROWS} more{advice}", "dim")
 
     def as_json(self) -> object:
         return asdict(self.plan) | {"models": Table(MODELS, self.plan.models).records()}
@@ -137,7 +140,7 @@ def label_plan(
         warn((f"only {few} without a label; --labels asks for {labels}",))
     if path is not None:
         _write_sheet(path, plan.rows, source, runs)
-    return LabelPlanDocument(plan)
+    return LabelPlanDocument(plan, path is not None)
 
 
 def _check_replaceable(path: Path) -> None:
@@ -148,7 +151,7 @@ def _check_replaceable(path: Path) -> None:
     if not path.is_file():
         return
     try:
-        rows = [row for _, row in file_rows(path, str(path))]
+        rows = [label_row(row, location) for location, row in file_rows(path, str(path))]
     except DataError as error:
         raise ManifestError(f"label plan: --out {path}: name another file: {error}") from error
     if not all(map(is_row_to_label, rows)):

@@ -80,7 +80,7 @@ def verify(
 def _lines(checked: Verification) -> Iterator[str]:
     counts = {
         "answer": checked.answers, "prediction": checked.predictions, "verdict": checked.verdicts,
-        "label": checked.labels, "model": checked.models, "page": checked.pages,
+        "labelled answer": checked.labels, "model": checked.models, "page": checked.pages,
     }  # fmt: skip
     parts = [f"{plural(checked.files, 'file')} by digest"]
     parts += [plural(count, noun) for noun, count in counts.items() if count]

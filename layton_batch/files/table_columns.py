@@ -47,6 +47,7 @@ USAGE: Columns = {
     "price_date": pl.String,
 }
 """Columns of what was paid for here, and of answers that another run, or another job, paid for."""
+_MARKS = dict.fromkeys(("answer_correct", "justification_correct", "both_correct"), pl.Boolean)
 _IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
 
 SCHEMAS: Mapping[str, Columns] = {
@@ -107,9 +108,12 @@ SCHEMAS: Mapping[str, Columns] = {
         "n_hints": pl.Int64,
         "content": pl.Int64,
     },
-    "labels": {"item_id": pl.String, "model": pl.String}
-    | dict.fromkeys(("n_hints", "sample", "people"), pl.Int64)
-    | dict.fromkeys(("answer_correct", "justification_correct", "both_correct"), pl.Boolean),
+    "labels": {
+        **dict.fromkeys(("item_id", "model"), pl.String),
+        **dict.fromkeys(("n_hints", "sample"), pl.Int64),
+        **_MARKS,
+        "labels": pl.List(pl.Struct({"people": pl.Int64, "adjudicated": pl.Boolean, **_MARKS})),
+    },
     "leaderboard": STORED,
     "pairs": {
         **dict.fromkeys(("model", "other"), pl.String),

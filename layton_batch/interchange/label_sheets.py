@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from layton_batch.errors import DataError
-from layton_batch.files.sources import read_rows
+from layton_batch.files.sources import Rows, read_rows
 from layton_batch.reports.label_sheet import (
     LabelTableAnswer,
     check_has_label_ids,
@@ -18,27 +18,34 @@ from layton_batch.reports.label_sheet import (
 )
 from layton_batch.runs.context import Run
 from layton_batch.runs.label_import import LabelImport, check_for_people, enter_labels
-from layton_batch.scoring.annotations import METRICS, Annotation, parse_annotations
+from layton_batch.scoring.annotations import COLUMNS, METRICS, Annotation, label_row, parse_annotations
 from layton_batch.settings import Settings
 from layton_batch.text import plural
 
 
-def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[LabelImport, str | None]:
-    """Add the labels of these files to the run's. Return the result, and a sentence on rows of sheets without a label.
+def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[LabelImport, list[str]]:
+    """Add the labels of these files to the run's. Return the result, and notes on rows of sheets without a label and on
+    columns that are not read.
 
     A file with the column ``label_id`` is a filled-in sheet. Raises DataError naming file and line before anything
     changes.
     """
     check_for_people(run)
-    read = [_labels(run, path, settings) for path in files]
-    given = _with_texts(run, [label for labels, _ in read for label in labels])
-    return enter_labels(run, given, str(files[0])), _blank_note(given, sum(blank for _, blank in read))
+    labels, blank, unread = list[Annotation](), 0, dict[str, None]()
+    for path in files:
+        read = read_rows(str(path), settings.cwd, settings)
+        rows = Rows([label_row(row, location) for location, row in read.placed()], read.locations)
+        labels += (labels_of_file := _labels(run, rows, path))
+        blank += len(rows) - len(labels_of_file)
+        unread |= dict.fromkeys(column for row in rows for column in row if column not in COLUMNS)
+    given = _with_texts(run, labels)
+    notes = [_blank_note(given, blank)] if blank else []
+    notes += [f"columns that are not read: {', '.join(unread)}"] if unread else []
+    return enter_labels(run, given, str(files[0])), notes
 
 
-def _blank_note(given: Sequence[Annotation], blank: int) -> str | None:
-    """Say how many rows have no label; None: all have one. Who marks only what is right leaves what is wrong empty."""
-    if not blank:
-        return None
+def _blank_note(given: Sequence[Annotation], blank: int) -> str:
+    """Say how many rows have no label. Who marks only what is right leaves what is wrong empty."""
     marks = {label.mark(metric) for label in given for metric in METRICS} - {None}
     advice = "; all others say the same: if an empty cell means the opposite, fill it in" if len(marks) == 1 else ""
     return f"{plural(blank, 'row')} without a label left out{advice}"
@@ -74,17 +81,14 @@ def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
     ]
 
 
-def _labels(run: Run, path: Path, settings: Settings) -> tuple[Sequence[Annotation], int]:
-    """Return the labels of a file, and how many rows of a sheet have none (yet)."""
-    rows = read_rows(str(path), settings.cwd, settings)
+def _labels(run: Run, rows: Rows, path: Path) -> Sequence[Annotation]:
     if not is_sheet(rows):
         check_has_label_ids(rows, str(path))
-        return parse_annotations(rows), 0
+        return parse_annotations(rows)
     labels = labels_of_sheet(rows, sheet_answers(run), run.id)
-    if rows and not labels:
-        columns = ", ".join(rows[0])
+    if not labels:
         raise DataError(
             f"{path}: none of its {len(rows)} rows has a label: fill in answer_correct (true, false); "
-            f"its columns are {columns}"
+            f"its columns are {', '.join(rows[0])}"
         )
-    return labels, len(rows) - len(labels)
+    return labels

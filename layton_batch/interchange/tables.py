@@ -11,19 +11,23 @@ import polars as pl
 
 from layton_batch.columns import Table, columns
 from layton_batch.errors import DataError
-from layton_batch.files import atomic
+from layton_batch.files import atomic, tables
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.interchange.run_contents import ModelContents, RunContents
 from layton_batch.manifest.jury import METRIC_FIELDS
+from layton_batch.reports.label_sheet import reference_text
 from layton_batch.reports.leaderboard_tables import Leaderboard
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
+from layton_batch.scoring.gold import HUMAN
 from layton_batch.scoring.leaderboard import stored
 from layton_batch.scoring.vote_files import SCHEMA
-from layton_batch.stages.rank import finished_jobs, scores_of
+from layton_batch.stages.rank import finished_jobs, joined, label_rows, scores_of
 
 _PREDICTION = ("item_id", "model", "provider", "family", "split", "n_hints", "kind", "answer", "justification",
                "raw_text", "note", "finish_reason", "sample")  # fmt: skip
+_QUESTION = ("item_id", "question", "reference")
+_ANSWER = ("item_id", "model", "n_hints", "sample")
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
 _VERDICT = tuple(METRIC_FIELDS.values())
 
@@ -51,7 +55,8 @@ def _parquet(table: pl.DataFrame) -> bytes:
 
 
 def _predictions(contents: RunContents) -> pl.DataFrame:
-    """Return a row a prediction; null for judges outside the model's jury and for unreadable verdicts."""
+    """Return a row a prediction, with its question and people's label; null for judges outside the model's jury and for
+    unreadable verdicts."""
     judges = list(dict.fromkeys(judge.name for model in contents.models for judge in model.judges))
     schema: dict[str, pl.DataType | type[pl.DataType]] = {
         **{name: SCHEMAS["predictions"][name] for name in _PREDICTION},
@@ -61,7 +66,21 @@ def _predictions(contents: RunContents) -> pl.DataFrame:
         **{name: SCHEMAS["usage"][name] for name in _TOKENS},
     }
     rows = [row for model in (*contents.models, *contents.later) for row in _rows(model, contents.metrics, judges)]
-    return pl.DataFrame({name: [row[name] for row in rows] for name in schema}, schema=schema)
+    table = pl.DataFrame({name: [row[name] for row in rows] for name in schema}, schema=schema)
+    texts = [(item.id, item.question, reference_text(item)) for item in contents.run.items]
+    questions = pl.DataFrame(texts, schema=dict.fromkeys(_QUESTION, pl.String()), orient="row")
+    table = table.join(questions, on="item_id", how="left", maintain_order="left")
+    return _with_labels(table, contents).select(*_QUESTION, pl.exclude(_QUESTION))
+
+
+def _with_labels(table: pl.DataFrame, contents: RunContents) -> pl.DataFrame:
+    """Add people's labels on the metrics of a run that a jury judges."""
+    run = contents.run
+    if not run.task.uses_jury:
+        return table
+    labels = tables.frame("labels", list(label_rows(run, joined(run))))
+    human = {column: metric for metric, column in HUMAN.items() if metric in contents.metrics}
+    return table.join(labels.select(*_ANSWER, **human), on=_ANSWER, how="left", maintain_order="left")
 
 
 def _rows(model: ModelContents, metrics: Sequence[str], judges: Sequence[str]) -> Iterator[dict[str, object]]:

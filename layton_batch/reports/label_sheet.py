@@ -8,7 +8,7 @@ breaks) changes no label, and neither does the apostrophe before a text that it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 
 import polars as pl
@@ -22,7 +22,7 @@ from layton_batch.files.wrong_rows import parse_each
 from layton_batch.records import Item, JsonValue
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
-from layton_batch.scoring.annotations import WORDS, Annotation
+from layton_batch.scoring.annotations import WORDS, Annotation, parse_annotation
 from layton_batch.scoring.label_plan import LabelRequest
 from layton_batch.states import PredictionKind
 from layton_batch.text import without_guard
@@ -81,6 +81,12 @@ def reference_texts(item: Item) -> tuple[tuple[str, str], ...]:
     return tuple((name, text) for text, name in names_by_text.items())
 
 
+def reference_text(item: Item) -> str:
+    """Return the reference texts of an item as one text, each with its name if there are several."""
+    references = reference_texts(item)
+    return "\n\n".join(text if len(references) == 1 else f"{name}: {text}" for name, text in references)
+
+
 SheetTexts = tuple[LabelTableAnswer, Item, bool]
 """An answer, its item, and whether its justification is judged too."""
 
@@ -106,14 +112,12 @@ def sheet_row(request: LabelRequest, texts: SheetTexts | None) -> dict[str, Json
     if texts is None:
         return asdict(request)
     answer, item, is_justified = texts
-    references = reference_texts(item)
-    reference = "\n\n".join(text if len(references) == 1 else f"{name}: {text}" for name, text in references)
     justification = {"justification": answer.justification} if is_justified else {}
     return {
         LABEL_ID: f"{answer.label_id}-{shown_digest(item)}",
         "item_id": answer.item_id,
         "question": item.question,
-        "reference": reference,
+        "reference": reference_text(item),
         "answer": answer.answer,
         **justification,
         **dict.fromkeys(LABELS if is_justified else LABELS[:1]),
@@ -156,15 +160,14 @@ def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str
     there twice, or a label that is neither true nor false.
     """
     by_id = {answer.label_id: answer for answer in answers}
-    lines: dict[tuple[str, str], RowLocation] = {}
+    lines: dict[tuple[object, ...], RowLocation] = {}
 
     def label_of(placed: tuple[RowLocation, Row]) -> Annotation | None:
         place, row = placed
-        marks = [_mark(row, name, place) for name in LABELS]
-        if marks == [None, None]:
+        marks = {name: _mark(row, name) for name in (*LABELS, "adjudicated")}
+        if not any(_text(row, name).strip() for name in LABELS):
             return None
         label_id, _, item_digest = _text(row, LABEL_ID).strip().partition("-")
-        annotator = _text(row, "annotator").strip()
         answer = by_id.get(label_id)
         if answer is None:
             raise DataError(
@@ -172,31 +175,22 @@ def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str
                 "manifest, or the answer changed since `label plan` wrote it; import it into its own run, put the "
                 "model back, or take the row out"
             )
-        if (label_id, annotator) in lines:
-            raise DataError(f"{place}: answer {label_id!r} is there twice (first in {lines[label_id, annotator]})")
-        lines[label_id, annotator] = place
-        return replace(_label(row, answer, marks, annotator), item_digest=item_digest or None)
+        texts = {
+            NOTE: _text(row, NOTE).strip()[:_LONGEST_NOTE],
+            "annotator": _text(row, "annotator").strip(),
+            "item_digest": item_digest,
+        }
+        label = parse_annotation({**row, **asdict(answer), **marks, **texts}, place)
+        if (first := lines.setdefault(label.about, place)) is not place:
+            raise DataError(f"{place}: answer {label_id!r} is there twice (first in {first})")
+        return label
 
     return [label for label in parse_each(rows.placed(), label_of) if label is not None]
 
 
-def _label(row: Row, answer: LabelTableAnswer, marks: Sequence[bool | None], annotator: str) -> Annotation:
-    both = None if None in marks else all(marks)
-    return Annotation(
-        answer.item_id, answer.model, marks[0], marks[1], both, answer.provider, answer.n_hints, annotator,
-        prediction_text=(answer.answer, answer.justification), note=_text(row, NOTE).strip()[:_LONGEST_NOTE],
-    )  # fmt: skip
-
-
-def _mark(row: Mapping[str, JsonValue], name: str, place: RowLocation) -> bool | None:
-    value = row.get(name)
-    word = "" if value is None else str(value).strip().lower()
-    if word and word not in WORDS:
-        raise DataError(
-            f"{place}: column {name!r} must be true (yes) or false (no), not {value!r:.60}; empty means that nobody "
-            "labelled it"
-        )
-    return WORDS.get(word)
+def _mark(row: Mapping[str, JsonValue], name: str) -> bool | str | None:
+    word = _text(row, name).strip().lower()
+    return WORDS.get(word, word or None)
 
 
 def _text(row: Mapping[str, JsonValue], name: str) -> str:

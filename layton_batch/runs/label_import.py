@@ -37,10 +37,8 @@ class LabelImport:
     """The first strangers: where each is, and what the run does not have."""
     outdated: int
     """Labels, added or changed, that were given on an earlier form of the item."""
-    unnamed: int = 0
-    """Rows without an annotator whose verdict replaced another, or was replaced."""
-    beside_unnamed: int = 0
-    """Labels, added or changed, of a named annotator on an answer that has another verdict without a name."""
+    unnamed: int
+    """Labels, added or changed, without an annotator."""
 
     def lines(self) -> list[str]:
         """Return the result in sentences."""
@@ -51,15 +49,9 @@ class LabelImport:
             rows = plural(self.replaced, "row was", "rows were")
             sentences.append(f"{rows} replaced by a newer row of the same annotator on the same answer")
         if self.unnamed:
-            rows = plural(self.unnamed, "row names", "rows name")
             sentences.append(
-                f"{rows} no annotator, so they count as one person's; if several people gave them, write their names "
-                "into the column `annotator`, and import again"
-            )
-        if self.beside_unnamed:
-            sentences.append(
-                f"{self.beside_unnamed} of them on answers that have another verdict without a name, which counts as "
-                "one more person's; if one of several people gave it, import their labels with their name too"
+                f"{self.unnamed} of them without an annotator: they count as one person's, and only on answers that "
+                "nobody labelled by name; if several people gave them, fill in the column `annotator`, and import again"
             )
         if self.strangers:
             sentences.append(f"{self.strangers} of them on answers that the run does not have (yet):")
@@ -115,15 +107,8 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
         replaced=len(other_marks),
         stranger_rows=tuple(map(answers.reason, strangers[:_STRANGERS_SHOWN])),
         outdated=sum(_is_outdated(label, run.item_digest(label.item_id)) for label in news),
-        unnamed=sum(not label.annotator for label in (*other_marks, *newly_said)),
-        beside_unnamed=sum(_has_unnamed(label, active_by_subject) for label in news),
+        unnamed=sum(not label.annotator for label in news),
     )
-
-
-def _has_unnamed(label: Annotation, active_by_subject: Mapping[tuple[object, ...], Annotation]) -> bool:
-    """Return whether the answer of a named annotator's label has another verdict without a name."""
-    unnamed = active_by_subject.get(replace(label, annotator="").about)
-    return bool(label.annotator) and unnamed is not None and unnamed.marks != label.marks
 
 
 def _is_outdated(label: Annotation, item_digest: str | None) -> bool:

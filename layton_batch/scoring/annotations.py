@@ -33,6 +33,11 @@ METRICS = ("answer_correct", "justification_correct", "both_correct")
 _FORM = "a row of labels has item_id, model and answer_correct (true or false), and justification_correct where judged"
 _NUMBERS = (*_HINTS, *_TIME)
 _NAMES = (*_ITEM, "model", "provider", "annotator")
+COLUMNS = frozenset({
+    *_NAMES, *_NUMBERS, *_ANSWER, *_JUSTIFICATION, *_BOTH, *_NOTE, "answer", "justification", "adjudicated",
+    "source_file", "item_digest", "model_id", "label_id", "question", "reference", "custom_id",
+})  # fmt: skip
+"""Columns of files of labels: those that are read, and those that this program writes for readers."""
 WORDS = {
     **dict.fromkeys(("true", "yes", "y", "1", "1.0", "right", "correct", "wahr", "ja", "vrai", "oui"), True),
     **dict.fromkeys(("false", "no", "n", "0", "0.0", "wrong", "incorrect", "falsch", "nein", "faux", "non"), False),
@@ -129,13 +134,11 @@ class JoinedLabels:
 
 def parse_annotations(rows: Rows) -> list[Annotation]:
     """Rows as annotations, in order. Raises DataError naming file and line of the first rows that are none."""
-    return parse_each(rows.placed(), lambda placed: parse_annotation(placed[1], placed[0]))
+    return parse_each(rows.placed(), lambda placed: parse_annotation(label_row(placed[1], placed[0]), placed[0]))
 
 
 def parse_annotation(row: Row, location: RowLocation) -> Annotation:
-    """One row; of a spreadsheet whatever the case of its columns' names. Raises DataError naming file, line and
-    column."""
-    row = _of_spreadsheet(row) if _is_spreadsheet(location) else row
+    """Read one row. Raises DataError naming file, line and column."""
     answer, justification, both = (_truth(row, names, location) for names in (_ANSWER, _JUSTIFICATION, _BOTH))
     if answer is None and justification is None and both is None:
         is_blank = any(name in row for name in (*_ANSWER, *_JUSTIFICATION, *_BOTH))
@@ -196,8 +199,11 @@ def _is_spreadsheet(location: RowLocation) -> bool:
     return location.file.lower().endswith((*ENDINGS, WORKBOOK))
 
 
-def _of_spreadsheet(row: Row) -> Row:
-    """Return a row with its columns' names in lower case, numbers as texts, and no blanks around names and ids."""
+def label_row(row: Row, location: RowLocation) -> Row:
+    """Return a spreadsheet's row with its columns' names in lower case, numbers as texts, and no blanks around names
+    and ids; any other row as it is."""
+    if not _is_spreadsheet(location):
+        return row
     texts: dict[str, JsonValue] = {}
     for column, value in row.items():
         name = column.casefold()
@@ -323,9 +329,9 @@ def join(
         if annotation.who not in given or annotation.replaces(given[annotation.who]):
             given[annotation.who] = annotation
     for given in by_prediction.values():
-        unnamed = given.get("")
-        if unnamed and any(label.annotator and label.marks == unnamed.marks for label in given.values()):
-            del given[""]  # imported once without the name, and once with it
+        if "" in given and any(label.annotator for label in given.values()):
+            del given[""]  # it may be the same person's, imported once without the name
+            apart["no name"] += 1
     return JoinedLabels(by_prediction, apart)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,11 @@ class AnnotatorAgreement:
     ties: int
     level: float
     kappa: Kappa | None
+
+    def without_names(self) -> AnnotatorAgreement:
+        """Return the agreement with numbers instead of the annotators' names, most labels first."""
+        counts = sorted(self.labels.values(), reverse=True)
+        return replace(self, labels={f"person {number}:": count for number, count in enumerate(counts, 1)})
 
 
 def annotator_agreement(joined: JoinedLabels, metric: str, level: float) -> AnnotatorAgreement | None:

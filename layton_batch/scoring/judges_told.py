@@ -65,7 +65,7 @@ def _in_short(diagnosis: Diagnosis) -> Section:
     agreed = f"{100 * jury.majority_accuracy:.0f} % of {plural(jury.labels, 'labelled answer')}"
     sentences = [
         f"The majority of the jury agrees with people on {agreed}.",
-        f"On these answers the jury says yes {_too_often(jury.bias)}.",
+        f"The mean vote, in which every judge counts, is {_against_labels(jury.bias)} on these answers.",
         *_families(diagnosis.jury_by_family, diagnosis.level),
     ]
     leniencies = ((finding.judge, finding.report.leniency) for finding in diagnosis.judges)
@@ -79,15 +79,15 @@ def _in_short(diagnosis: Diagnosis) -> Section:
     return Section("short", "In short", tuple(JudgeNote(sentence) for sentence in sentences))
 
 
-def _too_often(leniency: float) -> str:
+def _against_labels(leniency: float) -> str:
     points = f"{100 * abs(leniency):.1f}"
     if points == "0.0":
-        return "as often as people do"
-    return f"{points} points too {'often' if leniency > 0 else 'rarely'}"
+        return "as high as people’s labels"
+    return f"{points} points {'above' if leniency > 0 else 'below'} people’s labels"
 
 
 def _families(families: Sequence[JuryFamilyLeniency], level: float) -> Iterator[str]:
-    """Yield a sentence for each family for whose models the jury errs for certain, and one for the others."""
+    """Yield a sentence for each family for whose models the mean vote errs for certain, and one for the others."""
     certain, unclear, few = [], [], []
     for family in families:
         name = _maker(family.family)
@@ -99,12 +99,12 @@ def _families(families: Sequence[JuryFamilyLeniency], level: float) -> Iterator[
             certain.append((family, family.half_width))
     for family, half_width in sorted(certain, key=lambda pair: -abs(pair[0].leniency)):
         yield (
-            f"The jury says yes {_too_often(family.leniency)} for {_maker(family.family)}’s models "
+            f"For {_maker(family.family)}’s models the mean vote is {_against_labels(family.leniency)} "
             f"(± {100 * half_width:.1f}, {plural(family.labels, 'label')})."
         )
     if unclear:
         names = _listed(unclear)
-        yield f"For the models of {names} no such error is certain, at {percent(level)} for all makers at once."
+        yield f"For the models of {names} no such difference is certain, at {percent(level)} for all makers at once."
     if few:
         yield f"For the models of {_listed(few)} there are too few labels to tell."
 

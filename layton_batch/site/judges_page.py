@@ -43,8 +43,9 @@ def write_judges_page(site: RunSite, items: Sequence[ListedItem]) -> None:
     if record is not None:
         links = {item.item_id: f"items/{item.name}" for item in items}
         judges = [finding.judge for finding in record.diagnosis.judges]
+        people = record.annotators and record.annotators.without_names()  # the page may be public
         findings = [*verdicts_told(record.verdicts), *diagnosis_told(record.diagnosis), mistakes_told(record.diagnosis),
-                    *annotators_told(record.annotators)]  # fmt: skip
+                    *annotators_told(people)]  # fmt: skip
         sections = [_section(section, links, judges) for section in findings]
     site.write("judges.html", sections=sections)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,7 +104,8 @@ def licence(settings: BoardSettings) -> str:
 
 def citation(settings: BoardSettings, title: str, date: str) -> str:
     """Cite the board as BibTeX, with the author and the address that the manifest states."""
-    key = "".join(letter for letter in title if letter.isascii() and (letter.isalnum() or letter in "-_"))
+    letters = unicodedata.normalize("NFKD", title.replace("ß", "ss"))  # ü as u and its dots
+    key = "".join(letter for letter in letters if letter.isascii() and (letter.isalnum() or letter in "-_"))
     fields = {
         "author": settings.author,
         "title": f"{title}: leaderboard",

@@ -194,7 +194,7 @@ def replies(
     verdicts = rows("verdicts", *_VERDICT).group_by(KEY, maintain_order=True).agg(
         judges=pl.struct(_VERDICT), has_jury=pl.col("judge_provider").is_not_null().any()
     )  # fmt: skip
-    labels = rows("labels", "people", *METRICS)
+    labels = rows("labels", "labels", *METRICS)
     for other in (scores.unique(KEY, keep="last"), verdicts, labels.unique(KEY, keep="last")):
         predictions = predictions.join(other, on=KEY, how="left", maintain_order="left")
     return _with_results(predictions, pl.col(metric) if metric in METRICS else pl.lit(None, pl.Boolean))
@@ -215,12 +215,12 @@ def _with_results(rows: pl.DataFrame, label: pl.Expr) -> pl.DataFrame:
         .when(yes > 0).then(pl.lit("partly"))
         .otherwise(pl.lit("wrong"))
     )  # fmt: skip
-    rows = rows.with_columns(standing=standing, who=_who(), by_rule=by_rule, tag=tag)
+    rows = rows.with_columns(standing=standing, by_rule=by_rule, tag=tag)
     standing, tag = pl.col("standing"), pl.col("tag")
     disputed = pl.when(label).then(standing == "wrong").otherwise(label.is_not_null() & (standing == "right"))
     verdict = (
-        pl.when(disputed & label).then(pl.format("{} said right, the jury wrong", "who"))
-        .when(disputed).then(pl.format("{} said wrong, the jury right", "who"))
+        pl.when(disputed & label).then(pl.lit("labelled right, the jury says wrong"))
+        .when(disputed).then(pl.lit("labelled wrong, the jury says right"))
         .when((standing == "void") & (tag == "")).then("kind")
         .when((standing == "void") & by_rule).then("tag")
         .when(standing == "void").then("kind")
@@ -233,10 +233,6 @@ def _with_results(rows: pl.DataFrame, label: pl.Expr) -> pl.DataFrame:
     mark = pl.when("is_scored").then(standing.replace_strict(_LETTERS)).otherwise(pl.lit("-"))
     is_disputed = pl.when(disputed).then(pl.lit("disputed")).otherwise(standing)
     return rows.with_columns(verdict=verdict, vote=words.otherwise(pl.lit("")), mark=mark, standing=is_disputed)
-
-
-def _who() -> pl.Expr:
-    return pl.when(pl.col("people") == 1).then(pl.lit("a person")).otherwise(pl.format("{} people", "people"))
 
 
 def _usage(folder: RunFolder, custom_ids: pl.Series) -> pl.DataFrame:

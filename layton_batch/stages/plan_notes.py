@@ -49,15 +49,17 @@ def refused_pictures(run: Run, items: Sequence[Item], providers: Iterable[str]) 
 
 
 def labels_seen(manifest: Manifest, folder: RunFolder, settings: Settings, clock: Clock) -> list[tuple[str, str]]:
-    """Return of each label in the run's folder the item's id and the digest of what was shown of it, where it is known.
-    Labels that cannot be read are left out: the run says so when it needs them."""
+    """Return of the last label of each annotator and answer the item's id and the digest of what was shown of it, if it
+    is known. Labels that cannot be read are left out: the run says so when it needs them."""
     if not any(folder.labels.glob("*.jsonl")):
         return []
     from layton_batch.runs.labels import LabelSources  # reading labels loads tables
+    from layton_batch.scoring.annotations import latest
 
     with suppress(LaytonBatchError):
         labels = LabelSources(manifest, folder, settings, clock, None, only_copies=True).read().annotations
-        return [(label.item_id, label.item_digest) for label in labels if label.item_digest is not None]
+        newest = latest(labels).values()
+        return [(label.item_id, label.item_digest) for label in newest if label.item_digest is not None]
     return []
 
 

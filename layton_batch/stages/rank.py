@@ -53,13 +53,14 @@ _ANSWERS = (*ENTRANT, "item_id", "sample", "answer", "justification")
 def write_labels(run: Run, joined: JoinedLabels) -> None:
     """Write the table of the present labels. Write none if the run never had labels."""
     path = run.folder.part("labels", "labels")
-    rows = list(_label_rows(run, joined))
+    rows = list(label_rows(run, joined))
     if rows or path.exists():
         tables.write(path, tables.frame("labels", rows))
 
 
-def _label_rows(run: Run, joined: JoinedLabels) -> Iterator[dict[str, object]]:
-    """Yield a row for each labelled answer, with the marks that people settled on. The gold set counts as a person."""
+def label_rows(run: Run, joined: JoinedLabels) -> Iterator[dict[str, object]]:
+    """Yield a row for each labelled answer: the marks that people settled on, and how many gave which. The gold set
+    counts as a person."""
     gold, people = run.load_labels().gold, list(joined.by_prediction.values())
     if gold is None and not people:
         return
@@ -74,11 +75,18 @@ def _label_rows(run: Run, joined: JoinedLabels) -> Iterator[dict[str, object]]:
         in_gold = gold is not None and row["in_gold"] is not None
         given = people[row["about"]].values() if row["about"] is not None and row["sample"] == 1 else ()
         if given or in_gold:
-            settled_marks = {
-                name: settled(row[column] if in_gold else None, given, name) for name, column in HUMAN.items()
+            gold_marks = {name: row[column] if in_gold else None for name, column in HUMAN.items()}
+            groups = Counter((label.adjudicated, *(label.mark(name) for name in HUMAN)) for label in given)
+            groups.update([(False, *gold_marks.values())] if in_gold else ())
+            yield {name: row[name] for name in ("item_id", "model", "n_hints", "sample")} | {
+                "labels": [
+                    {"people": number, "adjudicated": adjudicated, **dict(zip(HUMAN, marks, strict=True))}
+                    for (adjudicated, *marks), number in sorted(
+                        groups.items(), key=lambda group: (group[0][0], -group[1])
+                    )
+                ],
+                **{name: settled(gold_marks[name], given, name) for name in HUMAN},
             }
-            names = ("item_id", "model", "n_hints", "sample")
-            yield {name: row[name] for name in names} | {"people": len(given) + in_gold} | settled_marks
 
 
 MOST_PLANNED = 50_000
@@ -150,7 +158,7 @@ def _origin(run: Run, done: Sequence[Job]) -> str:
     """Digest the leaderboard's inputs: the scores and families of these jobs' models, the families of judges, the
     labels, and the manifest's rules."""
     scores = [tables.made_from(run.folder.part("scores", job.id)) for job in done]
-    columns = ",".join((*SCHEMAS["leaderboard"], "judges"))
+    columns = ",".join((*SCHEMAS["leaderboard"], *SCHEMAS["labels"], "judges"))
     specs = [*(job.spec for job in done), *(judge.model for judge in run.manifest.panel())]
     families = (f"{spec.name}\t{spec.provider}\t{spec.family}" for spec in specs)
     labels = [
@@ -349,6 +357,7 @@ _APART = {
         "given before the question or the reference of the item changed; `layton-batch label {run}` shows these "
         "answers again"
     ),
+    "no name": "without the name of an annotator, on an answer that people labelled by name",
     "several models": "several models here go by the name; give the one the leaderboard shows",
 }
 

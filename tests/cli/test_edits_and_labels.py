@@ -57,7 +57,8 @@ def label(there: Desk, *rows: str) -> None:
 
 
 def test_an_edit_of_the_questions_says_what_moves_and_sends_no_more_than_is_new(there: Desk) -> None:
-    label(there, "1,g,true", "3,g,false")
+    label(there, "1,g,true", "3,g,true")
+    label(there, "3,g,false")  # which replaces the label before
     manifest = there.folder / "manifest.toml"
     there.write(quiz([QUESTIONS[0], NEW, *QUESTIONS[1:]]), "quiz.csv")
     words = "2 questions moved to another id, such as '2' to '3', because the rows' ids are their positions"

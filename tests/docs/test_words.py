@@ -26,7 +26,7 @@ TERMS = """
     found gate grid guard half handler hour html hub id illegal image import inline input intent joined json
     justification key kind known knows lack ledger leniency lifecycle limits line list load location log look
     loopback lower machine matching meaning message method mistake money move n needed new night note notice open
-    options order output pacing paid pair part past payload people per picture plot policy preview priors progress
+    options order output pacing paid pair part past payload per picture plot policy preview priors progress
     query question rate raw reader reading reason recomputation record redactor refusal refused registry
     report response result round router row saved schema sd search section sent served server session settings shard
     shared shortfall shown size snapshot solution source spec stage stale status step stopped storage store

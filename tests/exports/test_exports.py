@@ -76,6 +76,8 @@ def test_model_text_is_no_formula_in_csv_and_comes_whole_in_parquet(jury: RunFol
         _export(folder, form, tmp_path / form)
     table = pl.read_parquet(tmp_path / "parquet" / "predictions.parquet").filter(model="larch-2-mini")
     assert (table["justification"].to_list(), table["raw_text"].to_list()) == (list(words), list(raw))
+    questions = dict(tables.read(jury.tables, "items", ["item_id", "question"]).iter_rows())
+    assert table["question"].to_list() == [questions[item_id] for item_id in table["item_id"]]
     rows = _rows(tmp_path / "csv" / "predictions.csv")
     assert "two\nlines" in [row["raw_text"] for row in rows]
     for cell in (row[name] for row in rows for name in ("justification", "raw_text")):

@@ -143,6 +143,14 @@ def test_ppi_and_votes_in_a_folder_with_their_labels_give_the_board_again(jury: 
     (tmp_path / "votes").mkdir()
     jury.export("votes", tmp_path / "votes" / "tonight.parquet")
     assert jury.read(tmp_path / "votes", "--labels", path) == jury.boards
+    table = pl.read_parquet(jury.export("parquet", tmp_path / "parquet") / "predictions.parquet")
+    labels = {
+        (row["riddle_id"], row["model"], row["n_hints"]): row["human_both_correct"]
+        for row in _lines(path)
+        if row.get("sample") in (None, 1) and row.get("ranked") is not False
+    }
+    exported = table.filter(sample=1).select("item_id", "model", "n_hints", "human_both_correct").iter_rows()
+    assert {(item_id, model, hints): human for item_id, model, hints, human in exported} == labels
 
 
 @pytest.mark.parametrize(

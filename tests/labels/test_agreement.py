@@ -59,20 +59,21 @@ def test_raters_in_full_agreement_have_no_interval_and_without_a_difference_no_k
     assert (found.agreement, found.value, found.lower) == (1.0, value, None)
 
 
-def test_annotators_are_counted_by_name_with_their_ties() -> None:
+def test_annotators_are_counted_by_name_with_their_ties_and_decisions_are_left_out() -> None:
     who = Entrant("a", "p", 0)
 
-    def says(name: str, mark: bool) -> Annotation:
-        return Annotation("i", "a", answer_correct=mark, annotator=name)
+    def says(name: str, mark: bool, *, adjudicated: bool = False) -> Annotation:
+        return Annotation("i", "a", answer_correct=mark, annotator=name, adjudicated=adjudicated)
 
     given = JoinedLabels(
         {
             (who, "i1"): {"ann": says("ann", True), "bob": says("bob", False)},
             (who, "i2"): {"ann": says("ann", True), "bob": says("bob", True)},
             (who, "i3"): {"ann": says("ann", True)},
+            (who, "i4"): {"bob": says("bob", True), "chair": says("chair", False, adjudicated=True)},
         }
     )
     found = annotator_agreement(given, "answer_correct", 0.95)
     assert found is not None
-    assert (found.labels, found.several, found.ties) == ({"ann": 3, "bob": 2}, 2, 1)
+    assert (found.labels, found.several, found.ties) == ({"ann": 3, "bob": 3}, 2, 1)
     assert annotator_agreement(given, "both_correct", 0.95) is None

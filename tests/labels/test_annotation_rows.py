@@ -113,6 +113,9 @@ def present(item_id: str) -> str:
      {"another model": 3, "another item": 1}),
     ([{"item_digest": "i1 now"}, {"item_digest": "i1 then", "annotator": "ann"},
       {"item_digest": "i1 then", "answer_correct": False}], {("a", "i1"): [""]}, {"changed item": 2}),
+    # a label without a name may be that of the person who gave a name
+    ([{"annotator": "ann"}, {"answer_correct": False}, {"item_id": "i2"}],
+     {("a", "i1"): ["ann"], ("a", "i2"): [""]}, {"no name": 1}),
 ])  # fmt: skip
 def test_labels_on_what_is_not_here_or_was_another_are_left_out_and_counted(
     annotations: list[dict[str, Any]], joined: dict[tuple[str, str], list[str]], apart: dict[str, int]

@@ -33,7 +33,7 @@ def test_importing_twice_changes_nothing_and_a_later_label_takes_the_place_of_an
     first = [label(one, False, annotator="ann", time="2026-11-20T10:00:00Z") for one in said]
     taken = imported(root, "first.jsonl", first)
     assert taken == {"run": root.name, "added": len(said), "changed": 0, "unchanged": 0, "strangers": 0, "replaced": 0,
-                     "stranger_rows": [], "outdated": 0, "unnamed": 0, "beside_unnamed": 0}  # fmt: skip
+                     "stranger_rows": [], "outdated": 0, "unnamed": 0}  # fmt: skip
     rows, notes = board_and_notes(root, "--this-set")
     assert {row["score"] for row in rows} == {0.0}
     assert f"+{len(said)} labels since" in notes
@@ -47,6 +47,8 @@ def test_importing_twice_changes_nothing_and_a_later_label_takes_the_place_of_an
     assert max(row["score"] for row in board(root, "--this-set")) > 0
     both = [label(said[1], says, annotator="bob") for says in (False, True)]
     assert imported(root, "both.jsonl", both)["added"] == 1
+    nameless = imported(root, "nameless.jsonl", [label(one, True) for one in said[:3]])
+    assert (nameless["added"], nameless["unnamed"]) == (3, 3)
 
 
 def test_a_file_with_a_bad_row_changes_nothing_and_labels_on_what_the_run_lacks_are_kept_and_told(
@@ -117,6 +119,15 @@ def test_a_plan_is_labelled_in_a_spreadsheet_and_taken_back(copied: Copied) -> N
     assert sum(row["own_labels"] for row in board(root, "--metric", "answer_correct")) == 2
     kept = [json.loads(line) for path in (root / "labels").glob("*.jsonl") for line in path.read_text().splitlines()]
     assert (kept[0]["note"], kept[0]["annotator"]) == ("=2+2", "ada")
+    rows = planned(root, "more.csv")
+    assert "--out" not in call("label", "plan", root.name, "--labels", "12", "--out", "all.csv").out
+    other = rows[0] | {"answer_correct": "no", "adjudicated": "ja", "Checked by": "eve"}
+    decided = {name.title() if name == "annotator" else name: value for name, value in other.items()}
+    taken = call("label", "import", root.name, written([decided | {"Annotator": "chair"}], "decided.csv"))
+    assert (taken.code, "adjudicated" in taken.err, "checked by" in taken.err) == (0, False, True)
+    (path,) = set((root / "labels").glob("000002-*"))
+    (decision,) = map(json.loads, path.read_text().splitlines())
+    assert (decision["annotator"], decision["adjudicated"]) == ("chair", True)
 
 
 def test_a_filled_file_is_not_replaced_and_a_wrong_row_is_named_and_nothing_is_imported(copied: Copied) -> None:
@@ -127,7 +138,7 @@ def test_a_filled_file_is_not_replaced_and_a_wrong_row_is_named_and_nothing_is_i
     assert planned(root) == rows
     rows[3] |= {"answer_correct": "perhaps"}
     written([row | {"answer_correct": row["answer_correct"] or "true"} for row in rows])
-    assert "column 'answer_correct' must be true (yes) or false (no), not 'perhaps'" in refused(*take, "ask.csv")
+    assert "column 'answer_correct' must be true, false or null, not 'perhaps'" in refused(*take, "ask.csv")
     before = Path("ask.csv").read_bytes()
     assert "ask.csv: 6 rows filled in" in refused(*plan, "ask.csv")
     assert Path("ask.csv").read_bytes() == before

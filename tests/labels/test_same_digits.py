@@ -1,11 +1,14 @@
-"""The command line, the tables and the pages of a run with labels have the same digits."""
+"""The command line, the tables and the pages of a run with labels have the same digits; pages count people, and do not
+name them."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from zipfile import ZipFile
 
+import polars as pl
 import pytest
 
 from layton_batch.files import tables
@@ -28,7 +31,7 @@ def test_command_line_tables_and_pages_have_the_same_digits_for_a_target(
     publish(root)
     kept = tables.read(root / "tables", "labels").to_dicts()
     assert {(row["item_id"], row["model"]): row["both_correct"] for row in kept} == given
-    assert {row["people"] for row in kept} == {1}
+    assert {group["people"] for row in kept for group in row["labels"]} == {1}
     option = ("--this-set",) if target == "set" else ()
     shown, site = board(root, *option), root / "site"
     assert {row["method"] for row in shown} == {"hierarchical"}
@@ -48,3 +51,43 @@ def test_command_line_tables_and_pages_have_the_same_digits_for_a_target(
         (page,) = (one for one in models if one.startswith(row["model"]))
         assert f"Score, {items} {score} (95 % CI: {interval})" in page
         assert f"Rank, {items} {row['rank']} (95 % rank range: {ranks})" in page
+
+
+def test_pages_say_how_many_people_gave_which_label_and_that_a_decision_settled_it_and_name_nobody(
+    copied: Copied, tmp_path: Path
+) -> None:
+    root = copied(ANNOTATED)
+    first, second, *_ = answers(root)
+    names = ("Adalovelace", "Bobbykay", "Chairperson")
+    ada, bob, chair = ({"annotator": name, "note": name} for name in names)
+    decided = label(first, not first["verdict"], **chair)
+    half = label(second, False, **bob) | {"answer_correct": True}
+    write_rows(tmp_path / "labels.jsonl", [
+        label(first, bool(first["verdict"]), **ada), label(first, bool(first["verdict"]), **bob), decided,
+        decided | {"adjudicated": True}, label(second, True, **ada), half,
+    ])  # fmt: skip
+    publish(root)
+    kept = {(row["item_id"], row["model"]): row for row in tables.read(root / "tables", "labels").to_dicts()}
+    groups = [
+        [
+            (group["people"], group["adjudicated"], group["answer_correct"], group["both_correct"])
+            for group in row["labels"]
+        ]
+        for row in (kept[one["item_id"], one["model"]] for one in (first, second))
+    ]
+    verdict = bool(first["verdict"])
+    assert groups == [
+        [(2, False, verdict, verdict), (1, False, not verdict, not verdict), (1, True, not verdict, not verdict)],
+        [(1, False, True, True), (1, False, True, False)],
+    ]
+    assert [kept[one["item_id"], one["model"]]["both_correct"] for one in (first, second)] == [not verdict, None]
+    site = root.parent / "pages"
+    shown = [page for path in site.glob("items/*.html") if "by a decision" in (page := words(read_page(path)))]
+    assert len(shown) == 1
+    assert "2 people answer" in shown[0]
+    texts = {path: path.read_bytes() for path in site.rglob("*") if path.is_file()}
+    texts |= {path: str(pl.read_parquet(path).to_dicts()).encode() for path in site.rglob("*.parquet")}
+    for path in site.rglob("*.zip"):
+        with ZipFile(path) as archive:
+            texts[path] = b"".join(map(archive.read, archive.namelist()))
+    assert [path for path, text in texts.items() if any(name.encode() in text for name in names)] == []

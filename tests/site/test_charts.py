@@ -48,7 +48,7 @@ def test_categories_count_votes_as_people_do_and_a_labelled_answer_by_its_label(
                  for vote in votes],
     }  # fmt: skip
     run.table("judges", [{"document": json.dumps(document)}])
-    label = {"item_id": run.item_id(2), "model": "alpha-9", "n_hints": 0, "sample": 1, metric: True, "people": 1}
+    label = {"item_id": run.item_id(2), "model": "alpha-9", "n_hints": 0, "sample": 1, metric: True}
     run.table("labels", [label])
     rates = item_rates(run.folder, metric)
     assert rates.corrected_judge == "the jury, corrected by people’s labels"

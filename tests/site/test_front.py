@@ -60,8 +60,8 @@ def test_a_front_page_is_written_anew_but_never_over_a_page_of_someone_else(tmp_
 
 def test_a_citation_stays_one_entry_whatever_the_name_is() -> None:
     ask = BoardSettings(author="A}da", address="https://example.org/")
-    text = citation(ask, "a}b{\\c", "2026-11-23 08:00 UTC")
+    text = citation(ask, "a}ß{\\ü", "2026-11-23 08:00 UTC")
     assert text.count("{") == text.count("}") == 6
-    assert text.startswith("@misc{abc,\n  author = {Ada},\n")
+    assert text.startswith("@misc{assu,\n  author = {Ada},\n")
     assert "  year = {2026},\n  url = {https://example.org/},\n" in text
     assert "author" not in citation(BoardSettings(), "x", "")

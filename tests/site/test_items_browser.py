@@ -14,7 +14,7 @@ from tests.support.fabricated_run import fabricated
 @pytest.fixture(scope="module")
 def items(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = fabricated(tmp_path_factory.mktemp("runs"))
-    about = {"item_id": run.item_id(1), "model": run.words.models[0], "n_hints": 0, "people": 1}
+    about = {"item_id": run.item_id(1), "model": run.words.models[0], "n_hints": 0}
     marks = dict.fromkeys(("answer_correct", "justification_correct", "both_correct"), False)
     run.table("labels", [about | marks])
     return build_site(run.folder, run.status()).parent / "items" / "index.html"

@@ -295,7 +295,7 @@ def test_an_answer_that_a_person_called_wrong_is_never_shown_as_right(
     tmp_path: Path, correct: bool, item: int, standing: str, jury: str
 ) -> None:
     run = fabricated(tmp_path)
-    row = {"item_id": run.item_id(item), "model": run.words.models[0], "n_hints": 0, "people": 1}
+    row = {"item_id": run.item_id(item), "model": run.words.models[0], "n_hints": 0}
     marks = dict.fromkeys(("answer_correct", "justification_correct", "both_correct"), correct)
     run.table("labels", [row | marks])
     page = page_of(run, f"items/{item:04d}.html")
