@@ -158,7 +158,7 @@ class NightDocument(Document):
     def show(self) -> None:
         sys.stdout.write(self.text("md"))
 
-    def as_json(self) -> object:
+    def as_json(self) -> dict[str, object]:
         runs = [result.document() for result in self.results]
         reported = {
             run: {"total_usd": decimal_text(usd), "boards": boards} for run, (usd, boards) in self.reported.items()
@@ -196,7 +196,7 @@ def overnight(
 
     Every manifest gets a tick in turn, so that none waits for the batches of another. A board stays at its address
     (SITE/RUN/); SITE/summary.md and summary.json say what changed. The webhook gets the summary at the end, and at once
-    when a batch is lost or a budget is reached. The exit code is the worst of the runs'.
+    when a person must act or a budget is reached. The exit code is the worst of the runs'.
     """
     clock, conversation = clock or SystemClock(), conversation or Conversation()
     conversation.is_quiet = True
