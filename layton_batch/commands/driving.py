@@ -71,9 +71,9 @@ def open_and_drive(
 ) -> Iterator[tuple[Run, Status]]:
     """Open the manifest's run, drive it, and yield it with its last status while it is still open.
 
-    ``once``: only what needs no waiting. ``stop_at``: epoch seconds; ``begun``: when the call began that
-    ends then, by default now. ``yes``: send without a question. ``offline``: do
-    not ask providers about their models. ``answers``: given elsewhere, for the run's jury. Raises LaytonBatchError.
+    ``once``: only what needs no waiting. ``stop_at``: epoch seconds; ``begun``: the beginning of the call that
+    ends then, by default now. ``yes``: send without a question. ``offline``: do not ask providers about their models.
+    ``answers``: given elsewhere, for the run's jury. Raises LaytonBatchError.
     """
     folder = home_of(manifest, runs)
     begun = clock.now() if begun is None else begun
@@ -107,19 +107,18 @@ def open_and_drive(
             _collect_paid(run)
             raise
         remember(run.folder, settings)
-        status = drive_with_reports(run, conversation, once=once, stop_at=stop_at)
-        if stop_at is not None and clock.now() >= stop_at and _leave_to_person(run, status, begun):
+        status = drive_with_reports(run, conversation, once=once, stop_at=None if once else stop_at)
+        if stop_at is not None and clock.now() >= stop_at:
+            _leave_to_person(run, status, begun)
             status = read_status(run.store)
         yield run, status
 
 
-def _leave_to_person(run: Run, status: Status, begun: float) -> bool:
-    """Have the batches for which a call brought nothing wait for a person until the next call; return whether there
-    are any. ``begun``: the beginning of the call, epoch seconds."""
-    batches = list(without_answers(status, lambda provider: (run.store.answered_at(provider) or 0.0) >= begun))
-    for batch, reason in batches:
+def _leave_to_person(run: Run, status: Status, begun: float) -> None:
+    """Have the batches for which a call brought nothing wait for a person until the next call. ``begun``: the beginning
+    of the call, epoch seconds."""
+    for batch, reason in without_answers(status, lambda provider: (run.store.answered_at(provider) or 0.0) >= begun):
         carry_out(run, batch, machine.for_person(batch, "not_answered", reason))
-    return bool(batches)
 
 
 def _collect_paid(run: Run) -> None:

@@ -11,11 +11,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlsplit
 
 import orjson
@@ -28,7 +28,7 @@ from layton_batch.commands.driving import open_and_drive
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import Runs, calling_environment, names_of, runs_folder
 from layton_batch.commands.webhook import check_address, post
-from layton_batch.errors import FileError, LaytonBatchError, refusal_of_system
+from layton_batch.errors import FileError, LaytonBatchError, ManifestError, refusal_of_system
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import user_path
@@ -64,10 +64,8 @@ WORDS = {
 _AGAIN = "run the same command again"
 EVENTS = {3: "budget", 4: "lost"}
 """Exit codes that are told when they come up, not only at the end."""
-
-
-Reported: TypeAlias = Mapping[str, tuple[Decimal, int]]
-"""The cost in USD and the number of boards of each run, as summaries reported them."""
+Reported: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""``total_usd`` and ``boards`` of each run, as the last summary that it was in had them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +140,8 @@ NIGHT: tuple[Column[NightResult], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class NightDocument(Document):
-    """Results of a night by manifest, and its first and last moment (epoch seconds). ``reported``: cost in USD and
-    boards of each run, by the summaries before."""
+    """Results of a night by manifest, and its first and last moment (epoch seconds). ``reported``: by the
+    summaries before."""
 
     FORMATS: ClassVar = ("table",)
     results: Sequence[NightResult]
@@ -160,11 +158,8 @@ class NightDocument(Document):
 
     def as_json(self) -> dict[str, object]:
         runs = [result.document() for result in self.results]
-        reported = {
-            run: {"total_usd": decimal_text(usd), "boards": boards} for run, (usd, boards) in self.reported.items()
-        }
-        reported |= {row.run: {"total_usd": row.total_usd, "boards": row.boards} for row in self.results if row.run}
-        return {"begun": iso(self.begun), "ended": iso(self.ended), "runs": runs, "reported": reported}
+        now = {row.run: {"total_usd": row.total_usd, "boards": row.boards} for row in self.results if row.run}
+        return {"begun": iso(self.begun), "ended": iso(self.ended), "runs": runs, "reported": {**self.reported, **now}}
 
     def text(self, form: str) -> str:
         """Return a table of the runs, then what is to be said of each, as Markdown."""
@@ -276,9 +271,8 @@ def _reporting(site: Path) -> Iterator[Reported]:
 def _read_reported(site: Path) -> Reported:
     """Return what the summaries of the site so far reported."""
     try:
-        runs = dict(orjson.loads((site / SUMMARY).read_bytes())["reported"])
-        return {run: (Decimal(row["total_usd"]), int(row["boards"])) for run, row in runs.items()}
-    except (OSError, ValueError, KeyError, TypeError, ArithmeticError):  # there is none, or another program's
+        return dict(orjson.loads((site / SUMMARY).read_bytes())["reported"])
+    except (OSError, ValueError, KeyError, TypeError):  # there is none, or another program's
         return {}
 
 
@@ -305,7 +299,8 @@ class _NightRun:
         """Do what can be done without waiting, with the manifest and the settings as they are now."""
         is_first = self.folder is None
         with self._noting_refusal():
-            self.folder = RunFolder(self.runs / manifest_name(self.path))
+            with suppress(ManifestError):  # loading it tells what is wrong
+                self.folder = RunFolder(self.runs / manifest_name(self.path))
             settings = Settings.from_process()
             manifest = load_manifest(self.path, PromptFiles(settings, self.runs))
             if is_first:
@@ -357,7 +352,7 @@ class _NightRun:
         return WORDS.get(self.code, "stopped")
 
     def _result(self, folder: RunFolder, status: Status, reported: Reported) -> NightResult:
-        reported_usd, reported_boards = reported.get(status.run, (Decimal(0), 0))
+        earlier = reported.get(status.run, {"total_usd": 0, "boards": 0})
         out, boards = self.site / status.run, snapshots(folder.history)
         steps: Sequence[str] = ()
         if self.refusal is None and self.code not in (0, CALL_AGAIN):
@@ -368,7 +363,7 @@ class _NightRun:
             code=self.code,
             state=self._state,
             reason=self.refusal or status.reason,
-            spent_usd=decimal_text(status.spent_usd - reported_usd),
+            spent_usd=decimal_text(status.spent_usd - Decimal(earlier["total_usd"])),
             total_usd=decimal_text(status.spent_usd),
             missing_usd=self._missing_usd(status),
             above_bounds_usd=decimal_text(status.above_bounds_usd),
@@ -380,7 +375,7 @@ class _NightRun:
             page=None if made_from(out) is None else str(out / "index.html"),
             incomplete=_incomplete(folder),
             boards=len(boards),
-            changes=_changes(boards, reported_boards),
+            changes=_changes(boards, earlier["boards"]),
         )
 
     def _missing_usd(self, status: Status) -> str | None:

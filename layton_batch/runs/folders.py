@@ -125,9 +125,9 @@ def reserves_expected(folder: RunFolder) -> bool:
 
 def made_up_note(*folders: RunFolder) -> str | None:
     """Return a sentence for the readers of runs, some of which a sandbox answered; None if it answered none."""
-    played = {folder.root.name: names for folder in folders if (names := made_up(folder))}
-    where = f" in {', '.join(played)}" if len(played) < len(folders) else ""
-    names = ", ".join(sorted(frozenset().union(*played.values())))
+    runs = [folder.root.name for folder in folders if made_up(folder)]
+    where = f" in {', '.join(runs)}" if len(runs) < len(folders) else ""
+    names = ", ".join(sorted({name for folder in folders for name in made_up(folder)}))
     return f"Made up{where}: a sandbox played {names}. No model was asked, and nothing was paid." if names else None
 
 
