@@ -81,15 +81,11 @@ class Table(Generic[Row]):
         """Return the columns that stand on a surface."""
         return [column for column in self.columns if surface in column.surfaces]
 
-    @property
-    def all_rows(self) -> list[Row]:
-        """Return the rows, and the total below them."""
-        return [*self.rows, *([] if self.total is None else [self.total])]
-
     def cells(self, surface: OutputForm) -> Iterator[list[str]]:
-        """Yield the cells of each row for people."""
+        """Yield the cells of each row for people, those of the total at the end."""
         shown = self.on(surface)
-        yield from ([column.cell(row) for column in shown] for row in self.all_rows)
+        rows = self.rows if self.total is None else [*self.rows, self.total]
+        yield from ([column.cell(row) for column in shown] for row in rows)
 
     def records(self, surface: OutputForm = OutputForm.JSON) -> list[dict[str, JsonValue]]:
         """Return each row by the names of the columns, without the total."""

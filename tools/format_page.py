@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from layton_batch import states
+from layton_batch.commands.overnight import NightDocument, NightResult
 from layton_batch.files.leaderboard_columns import LEADERBOARD
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Batch
@@ -50,6 +51,7 @@ def formats_page() -> str:
     parts += ["## Fixed values", "\n".join(["| where | values |", "|---|---|", *values])]
     parts += ["## JSON documents", words["json_intro"].strip()]
     parts += ["### `status --json`", _status_fields(), words["json"].strip()]
+    parts += ["### `summary.json`", words["summary_json"].strip(), _summary_fields()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -117,8 +119,18 @@ def _status_fields() -> str:
     status = Status("r", RunState.DONE, None, Decimal(0), Decimal(0), (job,), (batch,))
     status = replace(status, troubles=(ProviderTrouble("openai", "busy", 1, 0.0, 0.0),))
     document = RunResult(status, judges=[VerdictCounts("m", "openai", 1, 0, 0, 0, 0)]).as_json()
+    return _field_table(document, "jobs", "judges", "troubles", "batches")
+
+
+def _summary_fields() -> str:
+    """Return a table of the fields of a night's summary, and of each run in it."""
+    return _field_table(NightDocument([NightResult("m", "r")], 0.0, 0.0, {}).as_json(), "runs")
+
+
+def _field_table(document: dict[str, object], *lists: str) -> str:
+    """Return a table of the document's fields, and those of the objects in these lists of it."""
     objects = [("the document", document)]
-    for name in ("jobs", "judges", "troubles", "batches"):
+    for name in lists:
         objects += [(f"each of `{name}`", entry) for entry in cast("list[dict[str, object]]", document[name])]
     rows = [f"| {where} | {', '.join(f'`{field}`' for field in fields)} |" for where, fields in objects]
     return "\n".join(["| object | fields |", "|---|---|", *rows])

@@ -8,6 +8,7 @@ stays in its state), ``Move`` (it goes to another) or ``Collect`` (the results o
 |---|---|---|
 | planned | it exceeds a limit, or the budget | waits (``held_back``) |
 | | its file is damaged, or a copy of the workspace sends batches | waits for a person (``for_person``) |
+| planned, or any open state | its provider answered nothing for a whole call | the same |
 | | its upload or the list before the create fails | waits; ended if its file is refused (``after_upload``) |
 | | its requests are not wanted any more | ended, cancelled (``withdrawn``) |
 | | a person brings its results | ended, completed (``brought``) |
@@ -180,7 +181,7 @@ def held_back(batch: Batch, reason: str, until: float | None = None) -> Wait:
 
 
 def for_person(batch: Batch, event: str, reason: str) -> Wait:
-    """A person has to mend what holds the planned batch back. It stays due, so that it is sent then."""
+    """A person has to mend what holds the batch back. It stays due, so that the next call tries it at once."""
     return Wait(replace(batch, reason=reason, needs_person=True), _if_new(batch, event, reason))
 
 

@@ -8,14 +8,16 @@ from typing import Annotated
 import typer
 
 from layton_batch.clock import SystemClock, utc
-from layton_batch.commands.parameters import Runs, SeveralRuns, environment, run_folders
+from layton_batch.commands.notes import warn
+from layton_batch.commands.parameters import AnyRuns, Runs, environment, run_folders, runs_folder
 from layton_batch.costs.report import CostQuery
 from layton_batch.reports.cost_document import CostDocument
+from layton_batch.runs.folders import find_runs, made_up_note, misplaced_runs
 from layton_batch.stages.publish import queried_costs
 
 
 def cost(
-    run: SeveralRuns = None,
+    run: AnyRuns = None,
     *,
     by: Annotated[
         str | Sequence[str] | None,
@@ -33,11 +35,16 @@ def cost(
     its batch ended.
 
     --format html is one page to send: it needs no other file, and fits a phone. Last night by model:
-    `layton-batch cost RUN --since yesterday --by day,provider,model --format html > cost.html`.
+    `layton-batch cost --since yesterday --by day,provider,model --format html > cost.html`.
     """
     settings = environment()
     groups = by if by is None or isinstance(by, str) else ",".join(by)
     query = CostQuery.parse(groups, since, until, utc(SystemClock().now()).date())
-    folders = run_folders(run, runs, settings)
+    place = runs_folder(runs, settings)
+    folders = find_runs(place) if run is None else []
+    if folders:
+        warn(f"left out: {line}" for line in misplaced_runs(place))
+    else:
+        folders = run_folders(run, runs, settings)
     names = [folder.root.resolve().name for folder in folders]
-    return CostDocument(queried_costs(folders, query, settings), names, query)
+    return CostDocument(queried_costs(folders, query, settings), names, query, made_up_note(*folders))

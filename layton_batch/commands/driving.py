@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from layton_batch.batches import machine
+from layton_batch.batches.decisions import carry_out
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock
 from layton_batch.commands.consent import Conversation, agree
 from layton_batch.commands.notes import note, warn
@@ -21,7 +23,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of, remember, replacement_note, was_begun
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.open import open_run
-from layton_batch.runs.status import Status, after_deadline, read_status
+from layton_batch.runs.status import Status, read_status, without_answers
 from layton_batch.settings import Settings
 from layton_batch.stages.plan_notes import IMPORT_ANSWERS
 from layton_batch.states import AT_PROVIDER, Lifecycle
@@ -57,6 +59,7 @@ def open_and_drive(
     *,
     once: bool = False,
     stop_at: float | None = None,
+    begun: float | None = None,
     poll_seconds: float | None = None,
     yes: bool = False,
     offline: bool = False,
@@ -64,10 +67,12 @@ def open_and_drive(
 ) -> Iterator[tuple[Run, Status]]:
     """Open the manifest's run, drive it, and yield it with its last status while it is still open.
 
-    ``once``: only what needs no waiting. ``stop_at``: epoch seconds. ``yes``: send without a question. ``offline``: do
-    not ask providers about their models. ``answers``: given elsewhere, for the run's jury. Raises LaytonBatchError.
+    ``once``: only what needs no waiting. ``stop_at``: epoch seconds; ``begun``: the beginning of the call that
+    ends then, by default now. ``yes``: send without a question. ``offline``: do not ask providers about their models.
+    ``answers``: given elsewhere, for the run's jury. Raises LaytonBatchError.
     """
     folder = home_of(manifest, runs)
+    begun = clock.now() if begun is None else begun
     begins, warnings, is_quiet = not folder.manifest.exists(), list[str](), conversation.is_quiet
     _check(manifest, poll_seconds, needs_models=begins and not answers)
     if not is_quiet and (replaced := replacement_note(folder, manifest)):
@@ -98,9 +103,18 @@ def open_and_drive(
             _collect_paid(run)
             raise
         remember(run.folder, settings)
-        before = None if stop_at is None else read_status(run.store)
-        status = drive_with_reports(run, conversation, once=once, stop_at=stop_at)
-        yield run, status if stop_at is None or clock.now() < stop_at else after_deadline(before, status)
+        status = drive_with_reports(run, conversation, once=once, stop_at=None if once else stop_at)
+        if stop_at is not None and clock.now() >= stop_at:
+            _leave_to_person(run, status, begun)
+            status = read_status(run.store)
+        yield run, status
+
+
+def _leave_to_person(run: Run, status: Status, begun: float) -> None:
+    """Have the batches for which a call brought nothing wait for a person until the next call. ``begun``: the beginning
+    of the call, epoch seconds."""
+    for batch, reason in without_answers(status, lambda provider: (run.store.answered_at(provider) or 0.0) >= begun):
+        carry_out(run, batch, machine.for_person(batch, "not_answered", reason))
 
 
 def _collect_paid(run: Run) -> None:

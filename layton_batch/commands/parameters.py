@@ -47,6 +47,11 @@ SeveralRuns = Annotated[
     list[str] | None,
     typer.Argument(metavar="RUN", help="Runs by name, folder or manifest; default: the only run."),
 ]
+AnyRuns = Annotated[
+    "RunSource | Sequence[RunSource] | None",
+    list[str] | None,
+    typer.Argument(metavar="RUN", help="Runs by name, folder or manifest; default: all runs."),
+]
 Sources = Annotated[
     "Source | Sequence[Source] | None",
     list[str] | None,

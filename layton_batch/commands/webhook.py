@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from urllib.parse import urlsplit
 
 import orjson
@@ -46,8 +47,9 @@ def post(address: str, document: object, clock: Clock) -> str | None:
             reason = f"HTTP {error.code}"
             if error.code < 500 and error.code not in (408, 429):
                 return reason
-        except (OSError, ValueError) as error:
-            reason = type(error).__name__
+        except (OSError, ValueError, HTTPException) as error:
+            cause = getattr(error, "reason", error)
+            reason = getattr(cause, "strerror", None) or type(cause).__name__
         else:
             return None
     return f"{reason}, {TRIES} times"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
+from layton_batch.columns import Table
 from layton_batch.costs.notes import bill_notes, cached_note, reused_note, unknown_cost_note
-from layton_batch.costs.report import UNKNOWN, WHOLE, CostQuery, CostReport, cost_table, line_json, share_text
+from layton_batch.costs.report import UNKNOWN, WHOLE, CostLine, CostQuery, CostReport, cost_table, line_json, share_text
 from layton_batch.costs.stated import comparison_json
 from layton_batch.records import JsonValue
 from layton_batch.reports.document import Document
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CostDocument(Document):
-    """The bill of ``runs``, by name, for a query."""
+    """The bill of ``runs``, by name, for a query. ``caution``: that a sandbox made it up."""
 
     FORMATS: ClassVar = ("table", "json", "csv", "md", "html")
     report: CostReport
     runs: Sequence[str] = field(default=(), compare=False)
     query: CostQuery = field(default=WHOLE, compare=False)
+    caution: str | None = None
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -38,23 +40,42 @@ class CostDocument(Document):
         return frame.with_columns(_amounts(frame[name]) for name in frame.columns if name.endswith("_usd"))
 
     def show(self) -> None:
-        print_costs(self.report)
+        if self.report.lines:
+            show(self.table)
+        else:
+            for note in self.notes:
+                say_line(note)
 
     def as_json(self) -> object:
-        return report_json(self.report)
+        return report_json(self.report) | {"notes": list(self.notes)}
 
     def text(self, form: str) -> str:
         if form == "html":
             from layton_batch.site.cost_page import bill_page  # loads the templates
 
-            return bill_page(self.report, self.runs, _days(self.query), _notes(self.report))
-        return as_csv(cost_table(self.report)) if form == "csv" else as_markdown(cost_table(self.report))
+            return bill_page(self.report, self.runs, _days(self.query), self.notes)
+        return as_csv(self.table) if form == "csv" else as_markdown(self.table)
 
     def _repr_html_(self) -> str:
-        return as_html(cost_table(self.report, TITLE))
+        return as_html(self.table)
 
+    @property
+    def table(self) -> Table[CostLine]:
+        """Return a line a group, the total last, with the notes."""
+        title = "Cost · live: the price of the same tokens without batches"
+        return replace(cost_table(self.report, title), notes=self.notes)
 
-TITLE = "Cost · live: the price of the same tokens without batches"
+    @property
+    def notes(self) -> Sequence[str]:
+        """Return what a reader has to know of the sums, and where prices are from."""
+        report, total, has_days = self.report, self.report.total, {"day", "week", "month"}.intersection(self.report.by)
+        empty = f"no answer {'ended ' + _days(self.query) if self.query.has_dates else 'is in'}: nothing was paid"
+        prices = f"prices: {total.price_source} ({total.price_date})" if total.price_source else f"prices: {UNKNOWN}"
+        return [
+            *filter(None, (self.caution, cached_note(total), unknown_cost_note(total), *bill_notes(report))),
+            *([prices] if report.lines else [] if report.reused.requests else [empty]),
+            *(["days are in UTC"] if has_days or self.query.has_dates else []),
+        ]
 
 
 def _days(query: CostQuery) -> str:
@@ -63,14 +84,6 @@ def _days(query: CostQuery) -> str:
         return f"on {query.since}"
     parts = (f"{word} {day}" for word, day in (("from", query.since), ("until", query.until)) if day is not None)
     return " ".join(parts)
-
-
-def _notes(report: CostReport) -> list[str]:
-    """Return what a reader of a bill has to know of its sums, and where its prices are from."""
-    sources = sorted({f"{line.price_source} ({line.price_date})" for line in report.lines if line.price_source})
-    prices = f"prices: {'; '.join(sources) or UNKNOWN}" if report.lines else None
-    notes = (cached_note(report.total), unknown_cost_note(report.total), *bill_notes(report), prices)
-    return [*filter(None, notes)]
 
 
 def _amounts(column: pl.Series) -> pl.Series:
@@ -92,16 +105,6 @@ def report_json(report: CostReport) -> dict[str, JsonValue]:
         "differing": [comparison_json(comparison) for comparison in report.differing],
         "reused": {"requests": report.reused.requests, "paid_usd": report.reused.paid.exact},
     }
-
-
-def print_costs(report: CostReport) -> None:
-    """A line a group, the total last, notes on what the sums lack, and where prices are from."""
-    if not report.lines:
-        say_line(reused_note(report) or "no answer is in: nothing was paid")
-        return
-    show(cost_table(report, TITLE))
-    for note in _notes(report):
-        say_line(note)
 
 
 def total_line(report: CostReport) -> str:

@@ -50,12 +50,12 @@ def json_line(value: object) -> str:
 
 
 def as_csv(table: AnyTable, keep: str = "") -> str:
-    """A header and a line a row; what a spreadsheet would run as a formula begins with an apostrophe. ``keep``: line
-    breaks and the like that stay as they are inside a cell."""
+    """A header and a line a row, without the total, which would count twice in a spreadsheet; what that would run as a
+    formula begins with an apostrophe. ``keep``: line breaks and the like that stay as they are inside a cell."""
     out, shown = io.StringIO(), table.on(OutputForm.CSV)
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([_csv_cell(column.name) for column in shown])
-    writer.writerows([_csv_cell(column.read(row), keep) for column in shown] for row in table.all_rows)
+    writer.writerows([_csv_cell(column.read(row), keep) for column in shown] for row in table.rows)
     return out.getvalue()
 
 
@@ -69,12 +69,13 @@ def _csv_cell(value: JsonValue, keep: str = "") -> JsonValue:
 
 
 def as_markdown(table: AnyTable) -> str:
-    """A GitHub-style table."""
+    """A GitHub-style table, with its notes below."""
     shown = table.on(OutputForm.MARKDOWN)
     names = [column.heading.replace("\n", " ") for column in shown]
     rules = ["---" if column.is_text else "---:" for column in shown]
     lines = [names, rules, *([*map(markdown_text, row)] for row in table.cells(OutputForm.MARKDOWN))]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    notes = (f"\n{markdown_text(note)}\n" for note in table.notes)
+    return "".join((*(f"| {' | '.join(line)} |\n" for line in lines), *notes))
 
 
 def markdown_text(text: str) -> str:

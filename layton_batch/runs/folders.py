@@ -123,10 +123,12 @@ def reserves_expected(folder: RunFolder) -> bool:
     return isinstance(budget, dict) and budget.get("bound") is not None
 
 
-def made_up_note(folder: RunFolder) -> str | None:
-    """Return a sentence for the readers of a run that a sandbox answered; None for any other run."""
-    names = ", ".join(sorted(made_up(folder)))
-    return f"Made up: a sandbox played {names}. No model was asked, and nothing was paid." if names else None
+def made_up_note(*folders: RunFolder) -> str | None:
+    """Return a sentence for the readers of runs, some of which a sandbox answered; None if it answered none."""
+    runs = [folder.root.name for folder in folders if made_up(folder)]
+    where = f" in {', '.join(runs)}" if len(runs) < len(folders) else ""
+    names = ", ".join(sorted({name for folder in folders for name in made_up(folder)}))
+    return f"Made up{where}: a sandbox played {names}. No model was asked, and nothing was paid." if names else None
 
 
 def replacement_note(folder: RunFolder, manifest: Manifest) -> str | None:

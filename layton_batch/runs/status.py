@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from statistics import median
@@ -162,11 +162,6 @@ class Status:
         """Return the number of models that requests were sent to and whose price is unknown."""
         return len({batch.model for batch in self.batches if batch.max_cost is None and batch.provider_id})
 
-    def waiting_for_a_person(self, reason: str) -> Status:
-        """Return the same status of a run that waits for a person."""
-        changes = {"state": RunState.NEEDS_PERSON, "reason": reason}  # of a run: only machine.py decides of a batch
-        return replace(self, **changes)  # type: ignore[arg-type]
-
     @property
     def above_bounds_usd(self) -> Decimal:
         """Return the dollars that batches cost beyond what was set aside for them."""
@@ -218,23 +213,16 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
     )
 
 
-def after_deadline(before: Status | None, after: Status) -> Status:
-    """Return the status at the end of a call that had a deadline: if a provider refused every request meanwhile, a
-    person is needed. ``before``: the status at its beginning; None: there was no run."""
-    refusing = [
-        trouble
-        for trouble in after.troubles
-        if _answers_of(trouble.provider, after) == (0 if before is None else _answers_of(trouble.provider, before))
-        and not _is_working(trouble.provider, after.batches)
-    ]
-    if not refusing or after.state is not RunState.RUNNING:
-        return after
-    reasons = (f"{trouble.provider} answered no request of this call: {trouble.message}" for trouble in refusing)
-    return after.waiting_for_a_person("; ".join(reasons))
-
-
-def _answers_of(provider: str, status: Status) -> int:
-    return sum(job.succeeded for job in status.jobs if job.provider == provider)
+def without_answers(status: Status, has_answered: Callable[[str], bool]) -> Iterator[tuple[Batch, str]]:
+    """Yield the batches of a running run, each with the provider's words, for which a call that is over brought
+    nothing: their provider has trouble, answered nothing and works on nothing. ``has_answered``: during the call."""
+    if status.state is not RunState.RUNNING:
+        return
+    for trouble in status.troubles:
+        if not has_answered(trouble.provider) and not _is_working(trouble.provider, status.batches):
+            for batch in status.batches:
+                if batch.provider == trouble.provider and _goes_on(batch):
+                    yield batch, batch.reason or trouble.message
 
 
 def _is_working(provider: str, batches: Sequence[Batch]) -> bool:

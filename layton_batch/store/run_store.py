@@ -69,6 +69,7 @@ _LAST_ANSWER = (
     .join(schema.batches, _OF_BATCH)
     .where(_OF_PROVIDER, _events.kind == "collected", _events.detail.contains("succeeded"))
 )
+_LAST_ANSWERED_AT = _LAST_ANSWER.with_only_columns(func.max(_events.at))
 _REFUSED_SINCE = (
     select(func.min(_events.at))
     .join(schema.batches, _OF_BATCH)
@@ -493,6 +494,11 @@ class RunStore(Requests):
         None if it did not."""
         since: float | None = self._row(_REFUSED_SINCE, provider=provider)[0]
         return since
+
+    def answered_at(self, provider: str) -> float | None:
+        """Return when the provider last answered a request (epoch seconds), by the events; None if it did not yet."""
+        at: float | None = self._row(_LAST_ANSWERED_AT, provider=provider)[0]
+        return at
 
     def set_max_costs(self, batch_id: str, max_costs: Mapping[str, Decimal | None]) -> None:
         """Give the requests of a batch, by custom_id, other upper bounds in USD."""

@@ -134,11 +134,14 @@ def test_the_crontab_works_on_a_fresh_folder_and_ends_with_a_page_and_a_bill(mac
     tick, night, bill = [line.split(None, 5)[5] for line in lines if line.strip() and not line.startswith("#")]
     assert machine.sh(bill).returncode == 0  # before there is a run
     assert machine.sh(tick).returncode in (0, 75)  # 0: the batches ended while it was at it
-    done = machine.sh(night.replace("--until 07:00", "--until 23:59"))
-    assert done.returncode == 0, (machine.folder / "runs" / "cron.log").read_text(encoding="utf-8")
+    night = night.replace("--until 07:00", "--until 23:59")
+    done = machine.sh(night)
+    assert (done.returncode, done.stdout) == (0, ""), (machine.folder / "runs" / "night.log").read_text("utf-8")
     assert len(list((machine.folder / "public").glob("*/index.html"))) == 1
     assert machine.sh(bill).returncode == 0
     assert "| 20" in (machine.folder / "public" / "cost.md").read_text(encoding="utf-8")
+    (machine.folder / MANIFEST).write_text("oops", encoding="utf-8")
+    assert machine.sh(night).stdout.count("# Refreshed") == 1  # a mail is of one night, whole
 
 
 @pytest.mark.nightly

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ from layton_batch.files import tables
 from layton_batch.sandbox import Fault
 from layton_batch.scoring.history import BoardSnapshot, changes, keep, snapshots
 from layton_batch.text import money
-from tests.support.cli_harness import Desk, call, desk
+from tests.support.cli_harness import NOBODY, Desk, call, desk
 from tests.support.lab import quiz_text
 from tests.support.manual_clock import ManualClock
 
@@ -44,6 +46,9 @@ class Listener:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 code = listener.codes.pop(0) if listener.codes else 204
+                if not code:
+                    self.wfile.write(b"no HTTP")
+                    return
                 if code < 300:
                     listener.told.append(json.loads(body))
                 self.send_response(code)
@@ -120,9 +125,9 @@ def test_a_night_that_is_over_too_early_says_so_and_the_next_one_continues_and_c
             patch.setattr("layton_batch.commands.overnight.deadline", lambda _until, clock: clock.now() + 1)
             code, summary, _ = night(bench, path)
         run = summary["runs"][0]
-        assert (code, run["state"], run["page"]) == (75, "goes on the next night", "")
+        assert (code, run["state"], run["page"]) == (75, "goes on the next night", None)
         with monkeypatch.context() as patch:
-            patch.setattr("layton_batch.commands.overnight._published", lambda *_: sys.exit(9))
+            patch.setattr("layton_batch.commands.overnight._publish_front", lambda *_: sys.exit(9))
             with pytest.raises(SystemExit):
                 night(bench, path)
         spent = bench.server_total()
@@ -142,7 +147,8 @@ def test_a_lost_batch_is_told_at_once_and_the_other_runs_go_on(tmp_path: Path, m
         code, summary, text = night(bench, *manifests, webhook=address)
         assert (code, [run["state"] for run in summary["runs"]]) == (4, ["waits for a person", "done"])
         assert [one["event"] for one in listener.told] == ["lost", "end"]
-        assert "Lost: predict-larch-2-mini.s0001.a1." in text.replace("\\", "")
+        [lost] = cast("list[str]", summary["runs"][0]["lost"])
+        assert f"layton-batch resolve lab {lost}" in text.replace("\\", "")
         assert not any(secret in json.dumps(listener.told) for secret in bench.lab.settings.secrets())
 
 
@@ -166,24 +172,77 @@ def test_a_night_in_which_a_provider_takes_nothing_says_who_why_and_since_when_a
         assert all(str(trouble["message"]) in told for told in (str(end["text"]), text.replace("\\", "")))
         # the other model's board is published
         assert "larch-2-mini" in Path(str(run["page"])).read_text(encoding="utf-8")
+        assert ("partial" in text, run["changes"]) == (True, [])
+        shown = call("status", "lab", "--json").table()
+        assert (shown["state"], shown["troubles"]) == ("needs_person", run["troubles"])
+        assert (trouble["needs_person"], shown["next_steps"]) == (True, run["next_steps"])
         soon = datetime.fromtimestamp(bench.lab.clock.now() + 120)  # noqa: DTZ006  the clock on the wall is meant
         assert call("run", path, "--until", f"{soon:%H:%M}").code == 4
         assert call("run", path, "--once").code == 75
         assert "mistral: 2 requests wait since" in call("status", "lab").out
 
 
+def test_of_two_nights_at_once_the_later_summary_repeats_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        path, sleep, summaries = bench.write(quiz_text(limit=2)), ManualClock.sleep, list[dict[str, object]]()
+
+        def other_night(_clock: ManualClock, _seconds: float) -> None:
+            monkeypatch.setattr(ManualClock, "sleep", sleep)
+            summaries.append(night(bench, path)[1]["runs"][0])
+
+        monkeypatch.setattr(ManualClock, "sleep", other_night)
+        summaries.append(night(bench, path)[1]["runs"][0])
+        assert [Decimal(str(run["spent_usd"])) for run in summaries] == [bench.server_total(), 0] != [0, 0]
+        assert [len(cast("list[str]", run["changes"])) for run in summaries] == [1, 0]
+
+
+def test_a_night_that_another_process_works_on_says_which_and_where_the_run_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        text = quiz_text(limit=2)
+        with bench.lab.open(text):
+            monkeypatch.setattr("layton_batch.commands.overnight.deadline", lambda _until, clock: clock.now() + 600)
+            code, summary, shown = night(bench, bench.write(text))
+        [run] = summary["runs"]
+        assert (code, run["run"], run["total_usd"]) == (75, "lab", "0")
+        assert f"process {os.getpid()} on" in str(run["reason"])
+        assert str(os.getpid()) in shown
+
+
+def test_a_refused_manifest_keeps_its_board_and_says_why_and_what_its_run_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        manifests = bench.write(quiz_text(limit=2)), bench.write(SECOND, "two.toml")
+        _, summary, _ = night(bench, *manifests)
+        spent = summary["runs"][0]["total_usd"]
+        bench.write(quiz_text(limit=2) + "oops = 1\n")
+        for path, name, total in (manifests[0], "lab", spent), (tmp_path / "tpyo.toml", None, None):
+            code, summary, text = night(bench, path, manifests[1], webhook=f"{NOBODY}/hook?token=x")
+            refused, done = summary["runs"]
+            assert (code, refused["run"], refused["state"], done["state"]) == (2, name, "refused", "done")
+            assert (refused["total_usd"], refused["waiting"]) == (total, None if total is None else 0)
+            assert ("oops" if name else "tpyo") in str(refused["reason"])
+            assert str(refused["reason"])[-20:] in text.replace("\\", "")
+            assert all(
+                f'href="{board}/index.html"' in Path("public/index.html").read_text() for board in ("lab", "two")
+            )
+        assert ("127.0.0.1" in caplog.text, "token" in caplog.text) == (True, False)
+
+
 def test_a_webhook_is_tried_again_and_its_address_is_never_shown() -> None:
     clock = ManualClock(NIGHT)
-    busy, gone = Listener(503, 429), Listener(410)
-    with busy.at() as address:
-        assert post(address, {"event": "end"}, clock) is None
-    assert busy.told == [{"event": "end"}]
-    with gone.at() as address:
+    for busy in Listener(503, 429), Listener(0, 0):
+        with busy.at() as address:
+            assert post(address, {"event": "end"}, clock) is None
+        assert busy.told == [{"event": "end"}]
+    with Listener(410).at() as address:
         assert post(address, {}, clock) == "HTTP 410"
     trouble = post(address, {}, clock)  # nobody listens there any more
-    assert trouble is not None
-    assert trouble.endswith(f", {TRIES} times")
-    assert "token" not in trouble
+    assert trouble == f"{os.strerror(errno.ECONNREFUSED)}, {TRIES} times"
     assert post("file:///etc/passwd", {}, clock) == "its address is no http(s) URL"
 
 

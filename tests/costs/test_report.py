@@ -26,7 +26,7 @@ from layton_batch.costs.report import (
     line_json,
 )
 from layton_batch.records import Usage
-from layton_batch.reports.cost_document import CostDocument, print_costs, report_json
+from layton_batch.reports.cost_document import CostDocument, report_json
 from layton_batch.reports.table import as_csv, as_markdown
 from layton_batch.states import Role
 from layton_batch.text import money
@@ -98,7 +98,7 @@ def test_the_share_of_live_is_of_rows_whose_prices_are_known(capsys: pytest.Capt
     assert [line.share_of_live for line in report.lines] == [D("0.75"), D("0.5"), None]
     assert report.total.share_of_live == D("0.7")
     assert [line["share_of_live"] for line in map(line_json, report.lines)] == [0.75, 0.5, None]
-    print_costs(report)
+    CostDocument(report).show()
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["anthropic", "claude", "predict", "2", "3,000", "$3.00", "$4.00", "75%"] in lines
     assert next(line for line in lines if line[:1] == ["total"])[-1] == "70%"
@@ -118,6 +118,19 @@ def test_a_bill_to_send_is_one_page_with_a_line_a_model_and_what_it_was_of_the_l
     shares = {line[2]: (line[8], line[9], line[11]) for line in cells[1:]}
     assert shares["gpt-5.1"] == ("$0.5000", "$1.00", "50%")
     assert shares["Total"] == ("$3.50", "$5.00", "70%")
+
+
+def test_every_form_for_people_and_json_has_the_notes_of_a_bill(capsys: pytest.CaptureFixture[str]) -> None:
+    caution, days = "Made up: a sandbox played openai.", ("2026-11-20", "2026-11-30")
+    rows = [replace(row(), day=days[0]), replace(row(), day=days[1]), replace(row(), day=days[1], price_source="b")]
+    query = CostQuery.parse("week", None, "yesterday", TODAY)
+    full, empty = (CostDocument(build_report(some, by=query.by), ["lab"], query, caution) for some in (rows, []))
+    for bill, words in (full, "prices: a source; b (2026-11-01)"), (empty, "2026-11-30"):
+        assert sum(words in note for note in bill.notes) == 1
+        bill.show()
+        shown = bill.text("md").replace("\\", ""), bill.text("html"), bill._repr_html_(), capsys.readouterr().out
+        for text in (*shown, json.dumps(bill.as_json())):
+            assert all(part in text for part in (caution, words.removeprefix("p"), "UTC"))
 
 
 def test_unknown_is_never_zero_in_any_form() -> None:
@@ -177,7 +190,7 @@ HOSTILE = ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "  =1", "＝1", 
 def test_hostile_names_stay_text(name: str) -> None:
     report = build_report([row(name)])
     cells = list(csv.reader(io.StringIO(as_csv(cost_table(report)))))
-    assert len(cells) == 3
+    assert len(cells) == 2
     assert not cells[1][1].strip().startswith(("=", "+", "-", "@", "＝"))
     lines = as_markdown(cost_table(report)).splitlines()
     assert len(lines) == 4

@@ -12,13 +12,12 @@ from layton_batch.records import Batch
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.status import (
-    JobStatus,
     ProviderTrouble,
     RunState,
     Status,
-    after_deadline,
     provider_troubles,
     read_status,
+    without_answers,
 )
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
@@ -29,10 +28,6 @@ from tests.support.store_rows import NOW
 REFUSED = ended(
     id="first", state=Lifecycle.COLLECTED, outcome=BatchOutcome.FAILED, error_class=ErrorClass.ACCOUNT,
     reason="You exceeded your current quota",
-)  # fmt: skip
-JOB = JobStatus(
-    id="predict-m", role="predict", provider="openai", model="m", requests=6, succeeded=0, errored=0, expired=0,
-    cancelled=0, missing=0, waiting=6, planned=True, graded=False,
 )  # fmt: skip
 
 
@@ -58,32 +53,35 @@ def test_a_trouble_is_what_keeps_open_batches_from_being_answered(batches: list[
         assert (trouble.provider, trouble.since, trouble.requests) == ("openai", NOW, batches[-1].requests)
 
 
-def status(*batches: Batch, succeeded: int = 0) -> Status:
-    job = replace(JOB, succeeded=succeeded, waiting=6 - succeeded)
+def status(*batches: Batch) -> Status:
     troubles = provider_troubles(batches, lambda _provider: NOW)
-    return Status("lab", RunState.RUNNING, None, Decimal(0), Decimal(0), (job,), batches, troubles=troubles)
+    return Status("lab", RunState.RUNNING, None, Decimal(0), Decimal(0), (), batches, troubles=troubles)
 
 
-FAILING = planned(failures=9, reason="HTTP 429: slow down")
+FAILING = planned(failures=9, reason="not created: HTTP 429: slow down")
+
+
+HELD = planned(id="held")
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "state"),
+    ("after", "has_answered", "batches"),
     [
-        (None, status(FAILING), RunState.NEEDS_PERSON),
-        (status(succeeded=3), status(FAILING, succeeded=3), RunState.NEEDS_PERSON),
-        (status(succeeded=1), status(FAILING, succeeded=3), RunState.RUNNING),  # some were answered meanwhile
-        (None, status(FAILING, flying(id="other")), RunState.RUNNING),  # the provider works on others
-        (None, status(flying()), RunState.RUNNING),
-        (None, replace(status(FAILING), state=RunState.OVER_BUDGET), RunState.OVER_BUDGET),
+        (status(FAILING), False, [FAILING]),
+        (status(FAILING, HELD), False, [FAILING, HELD]),  # not tried, for the first one came back
+        (status(FAILING, replace(HELD, provider="mistral")), False, [FAILING]),
+        (status(FAILING), True, []),  # it answered others meanwhile
+        (status(FAILING, flying(id="other")), False, []),  # the provider works on others
+        (status(flying()), False, []),
+        (replace(status(FAILING), state=RunState.OVER_BUDGET), False, []),
     ],
 )
-def test_a_person_is_needed_after_a_call_in_which_a_provider_refused_everything(
-    before: Status | None, after: Status, state: RunState
+def test_a_person_is_needed_for_the_batches_of_a_provider_that_refused_everything_during_a_call(
+    after: Status, has_answered: bool, batches: list[Batch]
 ) -> None:
-    last = after_deadline(before, after)
-    assert last.state is state
-    assert ("slow down" in (last.reason or "")) == (state is RunState.NEEDS_PERSON)
+    assert list(without_answers(after, lambda _provider: has_answered)) == [
+        (batch, "not created: HTTP 429: slow down") for batch in batches
+    ]
 
 
 def test_the_trouble_began_with_the_first_refusal_after_the_last_answer(tmp_path: Path) -> None:
