@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of, remember, replacement_note, was_begun
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.open import open_run
-from layton_batch.runs.status import Status, read_status, without_answers
+from layton_batch.runs.status import RunState, Status, read_status, without_answers
 from layton_batch.settings import Settings
 from layton_batch.stages.plan_notes import IMPORT_ANSWERS
 from layton_batch.states import AT_PROVIDER, Lifecycle
@@ -104,17 +105,21 @@ def open_and_drive(
             raise
         remember(run.folder, settings)
         status = drive_with_reports(run, conversation, once=once, stop_at=None if once else stop_at)
-        if stop_at is not None and clock.now() >= stop_at:
-            _leave_to_person(run, status, begun)
+        if stop_at is not None and clock.now() >= stop_at and (reason := _leave_to_person(run, status, begun)):
             status = read_status(run.store)
+            if status.state is RunState.RUNNING:  # other providers go on, and the exit code says 4 all the same
+                status = replace(status, state=RunState.NEEDS_PERSON, reason=reason)
         yield run, status
 
 
-def _leave_to_person(run: Run, status: Status, begun: float) -> None:
-    """Have the batches for which a call brought nothing wait for a person until the next call. ``begun``: the beginning
-    of the call, epoch seconds."""
+def _leave_to_person(run: Run, status: Status, begun: float) -> str | None:
+    """Have the batches for which a call brought nothing wait for a person until the next call. Return the provider's
+    words on one of them; None: there is none. ``begun``: the beginning of the call, epoch seconds."""
+    words = None
     for batch, reason in without_answers(status, lambda provider: (run.store.answered_at(provider) or 0.0) >= begun):
         carry_out(run, batch, machine.for_person(batch, "not_answered", reason))
+        words = reason
+    return words
 
 
 def _collect_paid(run: Run) -> None:

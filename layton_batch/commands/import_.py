@@ -76,7 +76,6 @@ def import_(
         typer.Option("--results", metavar="FILE", help="A batch's results, sent by hand; repeat it."),
     ] = None,
     family: Family = None,
-    provider: Annotated[str | None, typer.Option("--provider", help="Who served it; shown on the board.")] = None,
     runs: Runs = None,
 ) -> ImportDocument:
     """Take in answers and verdicts made elsewhere.
@@ -99,7 +98,7 @@ def import_(
     with as_files({} if predictions is None else named_sources(predictions, "predictions")) as given:
         files = ImportedFiles(
             model, Path(given[0]) if given else None, tuple(map(Path, names_of(verdicts, "verdicts"))),
-            tuple(map(Path, names_of(eee, "eee"))), family, provider, tuple(map(Path, names_of(results, "results"))),
+            tuple(map(Path, names_of(eee, "eee"))), family, tuple(map(Path, names_of(results, "results"))),
         )  # fmt: skip
         files.check()
         with open_for_import(run_name(run), runs_folder(runs, settings), settings) as opened:

@@ -18,7 +18,6 @@ from layton_batch.commands.own_sandbox import loaded_manifest
 from layton_batch.commands.parameters import (
     Offline,
     Runs,
-    UseSandbox,
     calling_environment,
     manifest_path,
     runs_folder,
@@ -29,7 +28,7 @@ from layton_batch.files.sources import user_path
 from layton_batch.reports.document import Document
 from layton_batch.reports.next_steps import no_price
 from layton_batch.reports.table import as_html, console, say_line, show
-from layton_batch.runs.folders import given_manifest, home_of, sandbox_runs
+from layton_batch.runs.folders import SANDBOX_STATE, given_manifest, home_of
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.open import refuse_to_mix
 from layton_batch.stages.plan_counts import EARLIER, PlannedJob
@@ -173,7 +172,6 @@ def plan(
     ] = None,
     runs: Runs = None,
     offline: Offline = False,
-    sandbox: UseSandbox = False,
 ) -> Plan:
     """Check a manifest and say what it would cost; pays nothing.
 
@@ -183,12 +181,14 @@ def plan(
     Prompts at addresses are fetched, unless a run of the manifest's name (under --runs) has a copy.
     Providers whose key is set are asked whether their models are on sale. After the plan it ends with 2 where
     `run` would refuse a model or a key, and with 3 where a budget keeps `run` from a model of unknown price.
-    --sandbox: what the next `run --sandbox` would send.
+    Of runs that a sandbox played (--runs runs-sandbox) it is what the next `run --sandbox` sends.
     """
     settings, clock = calling_environment(), SystemClock()
     runs_place = runs_folder(runs, settings)
-    path, place = given_manifest(manifest_path(manifest), sandbox_runs(runs_place) if sandbox else runs_place)
-    asked = loaded_manifest(path, place or runs_place, settings, sandbox=sandbox, offline=offline)
+    path, given_place = given_manifest(manifest_path(manifest), runs_place)
+    place = given_place or runs_place
+    sandbox = (place / SANDBOX_STATE).is_dir()
+    asked = loaded_manifest(path, place, settings, sandbox=sandbox, offline=offline)
     with asked as (loaded, place, settings):
         refuse_to_mix(loaded, home_of(loaded, place), settings)
         planned = preview(loaded, settings, clock, None if out is None else user_path(out), place)

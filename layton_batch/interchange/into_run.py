@@ -32,7 +32,6 @@ class ImportedFiles:
     verdicts: Sequence[Path] = ()
     eee: Sequence[Path] = ()
     family: str | None = None
-    provider: str | None = None
     results: Sequence[Path] = ()
 
     def check(self) -> None:
@@ -74,14 +73,11 @@ def import_answers(
         return enter_results(run, files.results, note)
     if files.eee:
         return enter(run, read_answers(files.eee, _items(run), run.manifest.items.levels))
-    spec = _spec(run, str(files.model), files.predictions, files.family, files.provider)
-    return enter(run, _of_model(run, spec, settings, files.predictions, files.verdicts))
+    return enter(run, _of_model(run, str(files.model), settings, files))
 
 
-def _spec(run: Run, name: str, predictions: Path | None, family: str | None, provider: str | None) -> ModelSpec:
-    """Return the specification of the model: that of a new model with predictions, or of a model of the run."""
-    if predictions is not None:
-        return ModelSpec(name, provider or prediction_files.IMPORTED, name, family or name)
+def _spec(run: Run, name: str) -> ModelSpec:
+    """Return the specification of a model of the run."""
     specs = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT and job.spec.name == name]
     if not specs:
         raise ManifestError(f"import: the run has no model {name!r}; give --predictions as well")
@@ -92,19 +88,17 @@ def _spec(run: Run, name: str, predictions: Path | None, family: str | None, pro
     return specs[0]
 
 
-def _of_model(
-    run: Run, spec: ModelSpec, settings: Settings, predictions: Path | None, verdict_files: Sequence[Path]
-) -> list[prediction_files.ImportedModel]:
+def _of_model(run: Run, name: str, settings: Settings, files: ImportedFiles) -> list[prediction_files.ImportedModel]:
     """Read the model's answers: an import for each sample and each of the run's hint levels."""
-    ids, items = _items(run), run.load_items()
-    given = judge_files.verdicts(verdict_files, ids, settings)
-    source = ", ".join(str(path) for path in (predictions, *verdict_files) if path is not None)
+    ids, items, predictions = _items(run), run.load_items(), files.predictions
+    given = judge_files.verdicts(files.verdicts, ids, settings)
+    source = ", ".join(str(path) for path in (predictions, *files.verdicts) if path is not None)
     if predictions is None:
-        return [prediction_files.ImportedModel(spec, {}, source, given)]
+        return [prediction_files.ImportedModel(_spec(run, name), {}, source, given)]
     file = prediction_files.read_answers(predictions, settings)
     prediction_files.check_options(file, run.task, items)
     samples = prediction_files.models(
-        file, ids, spec.name, spec.family, spec.provider, levels=run.manifest.items.levels,
+        file, ids, name, files.family, levels=run.manifest.items.levels,
         json_replies=prediction_files.has_json_replies(run.task, items),
     )  # fmt: skip
     if given and len(samples) > 1:

@@ -63,7 +63,6 @@ def models(
     items: Collection[str],
     name: str | None = None,
     family: str | None = None,
-    provider: str | None = None,
     *,
     levels: Sequence[int] = (0,),
     json_replies: bool = True,
@@ -75,12 +74,12 @@ def models(
     JSON in ``answer``; null: no reply came. ``json_replies``: of a task whose replies are JSON, so that text in
     ``answer`` that is none is the answer by itself. A row may have ``sample``, ``n_hints`` and ``model``.
 
-    ``name``: only that model; also what a file of one model is called by. ``family`` and ``provider``: of every model,
-    instead of the columns of these names. Raises DataError.
+    ``name``: only that model; also what a file of one model is called by. ``family``: of every model, instead of the
+    column. Raises DataError.
     """
     imported: list[ImportedModel] = []
     for model, rows in _rows_by_model(file, name).items():
-        served = provider or _named(rows[0][1], "provider")
+        served = _named(rows[0][1], "provider")
         spec = ModelSpec(model, served or IMPORTED, model, family or _named(rows[0][1], "family") or served or model)
         rows_by_form: dict[tuple[int | None, int], list[tuple[str, Row]]] = {}
         for where, row in rows:

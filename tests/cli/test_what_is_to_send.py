@@ -237,5 +237,5 @@ def test_the_plan_of_a_rehearsal_is_what_its_next_run_sends(tmp_path: Path, monk
     manifest.write_text(quiz_text(limit=2), encoding="utf-8")
     assert call("run", manifest, "--sandbox", "--yes").code == 0
     manifest.write_text(quiz_text(limit=3), encoding="utf-8")
-    plan = call("plan", manifest, "--sandbox", "--json").table()
+    plan = call("plan", manifest, "--runs", "runs-sandbox", "--json").table()
     assert (plan["requests"], plan["answered"], plan["to_send"]) == (3, 2, 1)

@@ -190,7 +190,7 @@ def test_a_jury_run_comes_back_from_its_predictions(jury: Whole, tmp_path: Path,
     text, part, others = jury.part(out.name)
     paid = jury.bench.billed()
     for row in others.iter_rows(named=True):
-        who = ("--model", row["model"], "--provider", row["provider"], "--family", row["family"])
+        who = ("--model", row["model"], "--family", row["family"])
         ended = call("import", part.root, *who, "--predictions", out / f"predictions.{form}")
         assert ended.code == 0, ended.err
     jury.bench.finish(text)

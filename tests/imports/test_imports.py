@@ -158,8 +158,7 @@ def test_an_import_that_was_cut_short_is_finished_by_the_next_and_nothing_of_it_
     there: Lab, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     items, paid, name = _items(there), there.billed(), f"cut at {moment}"
-    arguments = ("--model", name, "--predictions", _answers(there, name), "--provider", "openai")
-    arguments = (*arguments, "--verdicts", _verdicts(there, items[:3]))
+    arguments = ("--model", name, "--predictions", _answers(there, name), "--verdicts", _verdicts(there, items[:3]))
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
