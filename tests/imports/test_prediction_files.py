@@ -60,8 +60,8 @@ def test_a_column_says_whose_answers_they_are_and_who_made_the_model(tmp_path: P
         (one.spec.name, one.spec.provider, one.spec.family, len(one.answers)) for one in models(path, ITEMS, settings)
     ]
     assert found == [("finch", "openai", "openai", 2), ("wren", "x", "gemini", 2)]
-    (wren,) = models(path, ITEMS, settings, name="wren", family="own", provider="lab")
-    assert (wren.spec.name, wren.spec.provider, wren.spec.family) == ("wren", "lab", "own")
+    (wren,) = models(path, ITEMS, settings, name="wren", family="own")
+    assert (wren.spec.name, wren.spec.provider, wren.spec.family) == ("wren", "x", "own")
 
 
 @pytest.mark.parametrize(
