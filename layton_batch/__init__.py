@@ -18,6 +18,7 @@ _FUNCTIONS = {
         **{name: name for name in ("cancel", "check", "compare", "cost", "export", "grade", "import_", "judge")},
         **{name: name for name in ("judges", "label_import", "label_plan", "leaderboard", "overnight", "plan")},
         **{name: name for name in ("resolve", "retry", "run", "site", "status", "verify")},
+        **dict.fromkeys(("answers", "verdicts"), "answers"),
         "statuses": "status",
     }.items()
 }

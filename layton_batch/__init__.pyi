@@ -1,3 +1,5 @@
+from layton_batch.commands.answers import answers as answers
+from layton_batch.commands.answers import verdicts as verdicts
 from layton_batch.commands.cancel import cancel as cancel
 from layton_batch.commands.check import check as check
 from layton_batch.commands.compare import compare as compare

@@ -236,7 +236,7 @@ def test_a_run_gives_its_tables_and_tells_of_every_step(tmp_path: Path, monkeypa
         assert result.leaderboard.frame.equals(lb.leaderboard(result).frame)
         assert lb.status("lab").leaderboard.frame.equals(result.leaderboard.frame)
         assert result._repr_html_().startswith("<p><strong>lab: done, $")
-        assert (result.predictions.height, result.verdicts.height) == (2, 2)
+        assert (lb.answers("lab").height, lb.verdicts("lab").height) == (2, 2)
         assert lb.run(path).spent_usd == there.server_total()
 
 
