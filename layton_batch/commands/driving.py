@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -108,7 +107,7 @@ def open_and_drive(
         if stop_at is not None and clock.now() >= stop_at and (reason := _leave_to_person(run, status, begun)):
             status = read_status(run.store)
             if status.state is RunState.RUNNING:  # other providers go on, and the exit code says 4 all the same
-                status = replace(status, state=RunState.NEEDS_PERSON, reason=reason)
+                status = status.waiting_for_a_person(reason)
         yield run, status
 
 

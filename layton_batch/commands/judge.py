@@ -15,11 +15,11 @@ import polars as pl
 import typer
 
 from layton_batch.clock import Clock, SystemClock
+from layton_batch.commands.asked_manifest import asked_manifest
 from layton_batch.commands.consent import Conversation, Progress
 from layton_batch.commands.driving import open_and_drive, report_result
 from layton_batch.commands.manifest_content import ManifestContent, Table
 from layton_batch.commands.notes import warn
-from layton_batch.commands.own_sandbox import loaded_manifest
 from layton_batch.commands.parameters import (
     Family,
     MaxUsd,
@@ -135,7 +135,7 @@ def judge_file(
     if carried:
         atomic.write_bytes(own_items, b"".join(orjson.dumps(row) + b"\n" for row in carried))
     with (
-        loaded_manifest(content.write(), place, settings, sandbox=sandbox) as (manifest, place, settings),
+        asked_manifest(content.write(), place, settings, sandbox=sandbox) as (manifest, place, settings),
         open_and_drive(
             with_budget(manifest, amount), place, settings, SystemClock(), conversation, yes=yes, offline=sandbox,
             answers=answers,

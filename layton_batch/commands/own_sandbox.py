@@ -1,5 +1,4 @@
-"""Loading a manifest to ask its providers; with ``--sandbox`` they are played on 127.0.0.1 for as long as the command
-lasts, which knows no other key."""
+"""``--sandbox``: a command whose providers are played on 127.0.0.1 for as long as it lasts. It knows no other key."""
 
 from __future__ import annotations
 
@@ -16,7 +15,6 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import all_models
 from layton_batch.manifest.prompt_files import PromptFiles
-from layton_batch.runs.environment_notes import address_notes
 from layton_batch.runs.folders import SANDBOX_STATE, sandbox_runs
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
@@ -29,24 +27,6 @@ PACING = "0.01"
 """Nobody has to wait for providers that are played."""
 _KEPT = ("HF_TOKEN", "HF_ENDPOINT", "LAYTON_BATCH_ENGINE", "LAYTON_BATCH_PACING")
 """Settings that have nothing to do with a provider."""
-
-
-@contextmanager
-def loaded_manifest(
-    path: Path, runs: Path, settings: Settings, *, sandbox: bool, offline: bool = False
-) -> Iterator[tuple[Manifest, Path, Settings]]:
-    """Yield the manifest at ``path``, the folder of its runs, and the settings to ask by.
-
-    ``sandbox``: play the providers meanwhile. ``offline``: nobody else is asked anything either.
-    """
-    if sandbox:
-        with own_sandbox(path, runs, settings) as loaded:
-            yield loaded
-        return
-    manifest = load_manifest(path, PromptFiles(settings, runs, offline=offline))
-    if not offline:
-        warn(address_notes(manifest, settings))
-    yield manifest, runs, settings
 
 
 @contextmanager

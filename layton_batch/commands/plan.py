@@ -14,7 +14,7 @@ import typer
 
 from layton_batch.clock import SystemClock
 from layton_batch.columns import DATA, Column, Table, columns, text_table
-from layton_batch.commands.own_sandbox import loaded_manifest
+from layton_batch.commands.asked_manifest import asked_manifest
 from layton_batch.commands.parameters import (
     Offline,
     Runs,
@@ -188,7 +188,7 @@ def plan(
     path, given_place = given_manifest(manifest_path(manifest), runs_place)
     place = given_place or runs_place
     sandbox = (place / SANDBOX_STATE).is_dir()
-    asked = loaded_manifest(path, place, settings, sandbox=sandbox, offline=offline)
+    asked = asked_manifest(path, place, settings, sandbox=sandbox, offline=offline)
     with asked as (loaded, place, settings):
         refuse_to_mix(loaded, home_of(loaded, place), settings)
         planned = preview(loaded, settings, clock, None if out is None else user_path(out), place)

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock
+from layton_batch.commands.asked_manifest import asked_manifest
 from layton_batch.commands.consent import Conversation, Progress
 from layton_batch.commands.driving import open_and_drive, report_result
-from layton_batch.commands.own_sandbox import loaded_manifest
 from layton_batch.commands.parameters import (
     MaxUsd,
     Offline,
@@ -98,7 +98,7 @@ def run(
     path = manifest_for(given, models or (), limit, amount, sandbox=sandbox)
     conversation = conversation or Conversation(progress)
     with (
-        loaded_manifest(path, run_place or place, settings, sandbox=sandbox) as (loaded, place, settings),
+        asked_manifest(path, run_place or place, settings, sandbox=sandbox) as (loaded, place, settings),
         open_and_drive(
             with_budget(loaded, amount), place, settings, clock, conversation, once=once,
             stop_at=stop_at, poll_seconds=poll_seconds, yes=yes, offline=offline or sandbox,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from statistics import median
@@ -161,6 +161,11 @@ class Status:
     def unpriced_models(self) -> int:
         """Return the number of models that requests were sent to and whose price is unknown."""
         return len({batch.model for batch in self.batches if batch.max_cost is None and batch.provider_id})
+
+    def waiting_for_a_person(self, reason: str) -> Status:
+        """Return the same status of a run that waits for a person."""
+        changes = {"state": RunState.NEEDS_PERSON, "reason": reason}  # of a run: only machine.py decides of a batch
+        return replace(self, **changes)  # type: ignore[arg-type]
 
     @property
     def above_bounds_usd(self) -> Decimal:

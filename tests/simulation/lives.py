@@ -47,6 +47,7 @@ from sqlalchemy.engine import Engine  # noqa: E402
 from sqlalchemy.pool import Pool  # noqa: E402
 
 import layton_batch  # noqa: E402  after the clock
+from layton_batch import loop  # noqa: E402
 from layton_batch.cli import main  # noqa: E402
 from layton_batch.cli.app import invoke  # noqa: E402
 
@@ -98,6 +99,7 @@ def _spare_time() -> None:
     kept = FileSystemBytecodeCache(tempfile.mkdtemp(prefix="lives-"))
     atexit.register(shutil.rmtree, kept.directory)
     Environment.__init__ = functools.partialmethod(Environment.__init__, bytecode_cache=kept)  # type: ignore[method-assign,assignment]
+    loop.PATIENCE = 600.0  # in real seconds: a busy machine is no slow provider, and a seed is one history
     altair.Chart = altair.LayerChart = _NoChart  # type: ignore[misc,assignment]
     vl_convert.vegalite_to_svg = lambda *_arguments, **_options: PICTURE
     vl_convert.svg_to_png = lambda *_arguments, **_options: b""
