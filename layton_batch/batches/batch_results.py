@@ -291,7 +291,7 @@ def _read_file(path: Path, decode: Decode, replies: Replies, texts: _Texts) -> _
     file = _FileReading()
     is_cut = False
     for number, (line, is_whole) in enumerate(lines(path), 1):
-        response = _decoded(line, decode)
+        response = decoded(line, decode)
         if isinstance(response, str):
             reason = f"{path.name} line {number}: {response}"
             responses = [unreadable(custom_id, reason) for custom_id in named_in(line)]
@@ -317,7 +317,7 @@ def _read_file(path: Path, decode: Decode, replies: Replies, texts: _Texts) -> _
     return file
 
 
-def _decoded(line: bytes, decode: Decode) -> Response | str:
+def decoded(line: bytes, decode: Decode) -> Response | str:
     """Decode a line, or return why it cannot be: whatever a dialect raises over a line is about that line alone.
     Raises StoppedError."""
     if len(line) > LONGEST_LINE:

@@ -8,11 +8,11 @@ stays in its state), ``Move`` (it goes to another) or ``Collect`` (the results o
 |---|---|---|
 | planned | it exceeds a limit, or the budget | waits (``held_back``) |
 | | its file is damaged, or a copy of the workspace sends batches | waits for a person (``for_person``) |
-| planned, or any open state | its provider answered nothing for a whole call | the same |
 | | its upload or the list before the create fails | waits; ended if its file is refused (``after_upload``) |
 | | its requests are not wanted any more | ended, cancelled (``withdrawn``) |
 | | a person brings its results | ended, completed (``brought``) |
 | | it is about to be created | submitting (``before_create``) |
+| any open state | its provider answered nothing for a whole call | waits for a person (``for_person``) |
 | submitting | the intent is too old | is looked for (``before_call``) |
 | | the reply to the create | in flight, planned, ended, or is looked for (``after_create``) |
 | | a reading of the provider's list | in flight, planned, lost, or waits (``after_look``) |

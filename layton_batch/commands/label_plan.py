@@ -61,11 +61,10 @@ MODELS: tuple[Column[ModelPlan], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class LabelPlanDocument(Document):
-    """Answers to label, the most useful first, and what the labels will do."""
+    """Answers to label, the most useful first, and what the labels will do. ``is_written``: a file has all answers."""
 
     plan: LabellingPlan
     is_written: bool
-    """Whether a file has all answers."""
 
     @property
     def frame(self) -> pl.DataFrame:

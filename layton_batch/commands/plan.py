@@ -188,8 +188,8 @@ def plan(
     path, given_place = given_manifest(manifest_path(manifest), runs_place)
     place = given_place or runs_place
     sandbox = (place / SANDBOX_STATE).is_dir()
-    asked = asked_manifest(path, place, settings, sandbox=sandbox, offline=offline)
-    with asked as (loaded, place, settings):
+    opened = asked_manifest(path, place, settings, sandbox=sandbox, offline=offline)
+    with opened as (loaded, place, settings):
         refuse_to_mix(loaded, home_of(loaded, place), settings)
         planned = preview(loaded, settings, clock, None if out is None else user_path(out), place)
         is_asked = not (offline or sandbox)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from layton_batch.batches import batch_results, machine
 from layton_batch.batches.tick import Tick
-from layton_batch.errors import DataError, ProviderError
+from layton_batch.errors import DataError
 from layton_batch.files.sources import check_file
 from layton_batch.interchange.entering import ImportResult, make_board
 from layton_batch.providers.protocol import Provider, ResultPart
@@ -38,12 +38,11 @@ class _Wanted:
 
     def named_by(self, line: bytes) -> tuple[str, bytes] | None:
         """Return the batch of a line and the line under its request's name; None: it is of none of these requests."""
-        try:
-            custom_id = self.dialect.decode(line).custom_id
-        except ProviderError:
+        response = batch_results.decoded(line, self.dialect.decode)
+        if isinstance(response, str):
             return None
-        found = self.requests.get(custom_id[-DIGITS:])
-        return None if found is None else (found[0], line.replace(custom_id.encode(), found[1].encode(), 1))
+        batch_id, custom_id = self.requests.get(response.custom_id[-DIGITS:], (None, ""))
+        return None if batch_id is None else (batch_id, line.replace(response.custom_id.encode(), custom_id.encode()))
 
 
 def enter_results(run: Run, paths: Sequence[Path], note: Callable[[str], None]) -> list[ImportResult]:
@@ -51,7 +50,8 @@ def enter_results(run: Run, paths: Sequence[Path], note: Callable[[str], None]) 
 
     ``note`` is told of lines that answer no planned request. Raises DataError for a file that has no other line.
     """
-    run.store.set_agreed(is_agreed=False)  # `run` asks before what the files lack is paid for
+    if run.revision is not None or not run.store.jobs():
+        run.store.set_agreed(is_agreed=False)  # `run` asks before what the files lack is paid for
     plan(run)
     planned = run.store.batches({Lifecycle.PLANNED})
     files_by_batch = _files_by_batch(paths, _wanted(run, planned), note)
@@ -74,7 +74,7 @@ def _wanted(run: Run, planned: Sequence[Batch]) -> list[_Wanted]:
     for batch in planned:
         for custom_id in run.store.asked_of(batch.id):
             requests[batch.provider][custom_id[-DIGITS:]] = (batch.id, custom_id)
-    return [_Wanted(run.providers.dialect(provider), known) for provider, known in requests.items()]
+    return [_Wanted(run.providers.dialect(provider), by_digits) for provider, by_digits in requests.items()]
 
 
 def _files_by_batch(
@@ -83,14 +83,14 @@ def _files_by_batch(
     files: defaultdict[str, dict[Path, _Wanted]] = defaultdict(dict)
     for path in paths:
         check_file(path, path)
-        named = [(found[0], one) for line in _lines(path) for one in wanted if (found := one.named_by(line))]
+        named = [(match[0], part) for line in _lines(path) for part in wanted if (match := part.named_by(line))]
         if not named:
             raise DataError(
                 f"{path}: no line answers a request that the run has planned: results of files that `plan --out` wrote "
                 "are named by custom_id, and answers that the run has or has asked for stay as they are"
             )
-        for batch_id, one in named:
-            files[batch_id][path] = one
+        for batch_id, part in named:
+            files[batch_id][path] = part
         if rest := sum(1 for _ in _lines(path)) - len(named):
             note(f"{path}: {plural(rest, 'line')} left out, of requests that are not planned here")
     return files
@@ -104,8 +104,8 @@ def _lines(path: Path) -> Iterator[bytes]:
 def _bring(run: Run, batch: Batch, files: Mapping[Path, _Wanted]) -> None:
     def of_batch(path: Path, wanted: _Wanted) -> Iterator[bytes]:
         for line in _lines(path):
-            if (found := wanted.named_by(line)) and found[0] == batch.id:
-                yield found[1].rstrip() + b"\n"
+            if (match := wanted.named_by(line)) and match[0] == batch.id:
+                yield match[1].rstrip() + b"\n"
 
     parts = [ResultPart("output", of_batch(path, wanted)) for path, wanted in files.items()]
     batch_results.store(run.folder.batch(batch.id).root, parts)

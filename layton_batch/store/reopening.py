@@ -35,8 +35,8 @@ def retry(store: RunStore, at: float) -> int:
     with store.writing() as writing:
         connection = writing.connection
         was_cancelled = bool(connection.scalar(select(runs.cancelled).where(runs.run_id == store.run_id)))
-        found = connection.execute(unanswered).all()
-        rows = [row for row in found if not row.retired]
+        ended = connection.execute(unanswered).all()
+        rows = [row for row in ended if not row.retired]
         again = [row for row in rows if row.state in _ENDED]
         if was_cancelled:
             this_run = update(schema.runs).where(runs.run_id == store.run_id)
@@ -46,7 +46,7 @@ def retry(store: RunStore, at: float) -> int:
         waited = store.end_waits(writing)
         if again or waited:
             job_ids = {row.job_id for row in again}
-            request_rows.want_again(connection, {row.answer for row in found if row.state in _ENDED})
+            request_rows.want_again(connection, {row.answer for row in ended if row.state in _ENDED})
             store.move_jobs(writing, job_ids, JobState.GRADED, JobState.PLANNED)
             store.tell_jobs(writing, job_ids)
             writing.event(at, None, "reopened", f"{count} requests without an answer go again: a person asked for it")

@@ -272,13 +272,13 @@ def test_results_of_batches_sent_by_hand_are_filed_judged_and_billed_and_only_wh
     (raw,) = (path for path in own.run_folder(MANIFEST).batches.rglob("output.jsonl.zst") if "predict" in str(path))
     came = [line for line, _ in batch_results.lines(raw)]
     brought, paid = own.folder / "results.jsonl", own.billed()
-    brought.write_bytes(b"\n".join([*came[1:], b"{}", b"no JSON"]))
+    brought.write_bytes(b"\n".join([*came[1:], b"{}", b"no JSON", b"[1]", b'{"custom_id": 7}']))
     own.runs = own.folder / "elsewhere"  # whose custom_ids have another mark, as those of a plan before the run begins
     give = ("import", own.folder / "manifest.toml", "--results", brought, "--runs", own.runs)
     taken = call(*give)
     assert taken.code == 0, taken.err
     assert "3 answers" in taken.err
-    assert "2 lines left out" in taken.err
+    assert "4 lines left out" in taken.err
     status = own.read(MANIFEST)
     assert (status.spent_usd > 0, own.billed()) == (True, paid)
     assert "no line answers a request" in refused(*give), "what the run has stays as it is"
