@@ -182,6 +182,17 @@ def test_a_night_in_which_a_provider_takes_nothing_says_who_why_and_since_when_a
         assert "mistral: 2 requests wait since" in call("status", "lab").out
 
 
+def test_a_call_in_which_a_provider_took_nothing_ends_with_4_also_where_another_is_at_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = Fault(on="create", action="status", status=429, provider="mistral", times=9_999)
+    with desk(tmp_path, monkeypatch, full, batch_seconds=90_000.0) as bench:
+        path = bench.write(quiz_text(("openai", "mistral"), limit=2))
+        soon = datetime.fromtimestamp(bench.lab.clock.now() + 120)  # noqa: DTZ006  the clock on the wall is meant
+        end = call("run", path, "--until", f"{soon:%H:%M}", "--json")
+        assert (end.code, {batch["state"] for batch in end.table()["batches"]}) == (4, {"in_flight", "lost"})  # type: ignore[attr-defined]
+
+
 def test_of_two_nights_at_once_the_later_summary_repeats_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
