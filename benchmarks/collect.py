@@ -20,7 +20,8 @@ from pathlib import Path
 import orjson
 
 from benchmarks.apart import Apart, apart
-from layton_batch.batches.tick import Tick
+from layton_batch.batches.collect import collect
+from layton_batch.batches.steps import Tick
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot
@@ -28,7 +29,6 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_run
 from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.settings import Settings
-from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
 from layton_batch.states import BatchOutcome, Lifecycle

@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from layton_batch.batches.cancel import is_cancelled
-from layton_batch.batches.tick import Tick
+from layton_batch.batches.collect import collect
+from layton_batch.batches.look import close, to_close
+from layton_batch.batches.person import is_cancelled
+from layton_batch.batches.poll import poll
+from layton_batch.batches.send import send, to_send
+from layton_batch.batches.steps import Tick
 from layton_batch.clock import is_due
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.runs.status import finished, has_models, is_over
-from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
-from layton_batch.stages.poll import close, poll, to_close
 from layton_batch.stages.publish import publish
 from layton_batch.stages.score import score
-from layton_batch.stages.submit import submit, to_send
 from layton_batch.states import AT_PROVIDER, OPEN, TO_SEND, Lifecycle
 
 
@@ -58,7 +59,7 @@ def _serve_providers(run: Run, tick: Tick, patience: float | None) -> bool:
 
     def serve(thread: ProviderThread, to_settle: Sequence[Batch]) -> bool:
         close(run, tick, thread, uncertain.get(thread, ()))  # given-up creates: made, or not
-        moved = submit(run, tick, thread, to_settle)  # planned → in flight (the paid call)
+        moved = send(run, tick, thread, to_settle)  # planned → in flight (the paid call)
         at_provider = run.store.batches(AT_PROVIDER | {Lifecycle.ENDED}, thread.provider)
         sent = [batch for batch in at_provider if run.threads.of(batch) == thread]
         moved |= poll(run, tick, thread, sent)  # in flight → ended

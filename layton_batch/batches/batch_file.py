@@ -1,4 +1,4 @@
-"""Batch files: packing encoded lines into files that a provider will take, and what a file holds."""
+"""Batch files: packing encoded lines into files that a provider will take, and the batch of what a file holds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from typing import Any, BinaryIO, NamedTuple
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic
 from layton_batch.providers.protocol import Limits
-from layton_batch.records import Batch, Shard
+from layton_batch.records import Batch, Content, Job, Shard
 from layton_batch.runs.context import Run
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 
 class RequestCosts(NamedTuple):
@@ -136,3 +137,38 @@ def check_file(run: Run, batch: Batch) -> None:
         raise DamagedTableError(f"its file {path} cannot be read ({error.strerror}): put it back", path) from error
     if digest != batch.sha256:
         raise DamagedTableError(f"its file {path} was changed since it was planned: put it back", path)
+
+
+def new_batch(job: Job, batch_id: str, shard: Shard, content: Content, **columns: Any) -> Batch:
+    """Return a batch of what a file holds: planned, and the first attempt, unless ``columns`` say otherwise."""
+    first: dict[str, Any] = {"state": Lifecycle.PLANNED, "attempt": 1, "tag": ""}
+    return Batch(
+        id=batch_id,
+        job_id=job.id,
+        shard_id=shard.id,
+        provider=job.spec.provider,
+        model=job.spec.model,
+        requests=shard.requests,
+        path=shard.path,
+        sha256=shard.sha256,
+        size_bytes=shard.size_bytes,
+        content=content,
+        **first | columns,
+    )
+
+
+def unsent_batch(
+    job: Job,
+    shard_id: str,
+    content: Content,
+    outcome: BatchOutcome,
+    reason: str,
+    *,
+    error_class: ErrorClass = ErrorClass.NONE,
+    sha256: str = "",
+) -> Batch:
+    """Return a collected batch without a batch file: a file brought its answers (``sha256``: of these), or nothing of
+    them can be sent."""
+    shard = Shard(shard_id, "", len(content.custom_ids), 0, sha256, None, None)
+    over = {"state": Lifecycle.COLLECTED, "outcome": outcome, "error_class": error_class, "reason": reason}
+    return new_batch(job, f"{job.id}.{shard_id}", shard, content, **over)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.batches.cancel import cancel_run, is_done
+from layton_batch.batches.person import cancel_run, is_done
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.commands.consent import Conversation
 from layton_batch.commands.driving import drive_with_reports

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from layton_batch.batches import machine
-from layton_batch.batches.decisions import carry_out
+from layton_batch.batches.steps import carry_out
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock
 from layton_batch.commands.consent import Conversation, agree
 from layton_batch.commands.notes import note, warn

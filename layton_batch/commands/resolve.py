@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.batches import resolve as decisions
+from layton_batch.batches import person as decisions
 from layton_batch.commands.notes import TextDocument, warn
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.commands.retry import is_cancelled

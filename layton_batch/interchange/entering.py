@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 
 from layton_batch.batches.answer_table import batch_digests
-from layton_batch.batches.new_batch import unsent_batch
+from layton_batch.batches.batch_file import unsent_batch
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.interchange.prediction_files import Answers, ImportedModel

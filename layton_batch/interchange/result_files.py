@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from layton_batch.batches import batch_results, machine
-from layton_batch.batches.tick import Tick
+from layton_batch.batches.collect import collect
+from layton_batch.batches.steps import Tick
 from layton_batch.errors import DataError
 from layton_batch.files.sources import check_file
 from layton_batch.interchange.entering import ImportResult, make_board
@@ -21,7 +22,6 @@ from layton_batch.providers.protocol import Provider, ResultPart
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.requests import DIGITS
-from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
 from layton_batch.stages.responses import final_responses, locate_responses, response_from

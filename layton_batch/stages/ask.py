@@ -14,9 +14,8 @@ from itertools import chain
 from pathlib import Path
 
 from layton_batch.batches.attempts import AT_ONCE, Attempts, AttemptWait
-from layton_batch.batches.batch_file import BatchFiles
-from layton_batch.batches.cancel import withdraw
-from layton_batch.batches.new_batch import new_batch, unsent_batch
+from layton_batch.batches.batch_file import BatchFiles, new_batch, unsent_batch
+from layton_batch.batches.person import withdraw
 from layton_batch.costs.estimate import PromptSize, output_bound
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Batch, Content, Job, ModelSpec, Request, Shard

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layton_batch.batches.cancel import withdraw
+from layton_batch.batches.person import withdraw
 from layton_batch.files import atomic
 from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import slug

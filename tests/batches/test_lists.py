@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from layton_batch.batches.tick import LIST_SECONDS, ProviderLists
+from layton_batch.batches.steps import LIST_SECONDS, ProviderLists
 from layton_batch.errors import TransientProviderError
 from layton_batch.records import ListReading
 from tests.support.batch_states import planned

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from layton_batch.batches import machine
-from layton_batch.batches.admission import outage_wait
 from layton_batch.batches.machine import FAILED_CALLS, MOST_REPEATS, REFUSED_CALLS, DecisionLimits
+from layton_batch.batches.send import outage_wait
 from layton_batch.errors import (
     AmbiguousCallError,
     FileError,

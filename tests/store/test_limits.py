@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.admission import provider_wait
+from layton_batch.batches.send import provider_wait
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.pipeline import advance

@@ -23,8 +23,7 @@ from layton_batch.batches.batch_results import (
     summed,
 )
 from layton_batch.batches.bill import Bill
-from layton_batch.batches.decisions import at, carry_out
-from layton_batch.batches.tick import NoAnswer, Tick
+from layton_batch.batches.steps import NoAnswer, Tick, at, carry_out
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import CostComparison
 from layton_batch.errors import ProviderError, ProviderReplyError
