@@ -146,7 +146,7 @@ class Job:
     depends_on: str | None = None
     planned: bool = False  # its requests are known, and its batch files are on disk
     graded: bool = False  # its responses were turned into predictions or verdicts
-    identity: str = ""  # what it asks by (runs/identity.py)
+    identity: str = ""  # what it asks by (runs/jobs.py)
     retired: bool = False  # the manifest no longer has it: its answers stay on disk, and nothing more is sent
     news: int = 0  # grows with each batch that is entered or collected for its requests
     is_stale: bool = False  # it is graded, and answers that it wants came since
@@ -155,6 +155,19 @@ class Job:
     def is_anchor(self) -> bool:
         """Return whether the job asks a judge about labelled answers once more."""
         return self.role is Role.REJUDGE and self.spec.sample > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """Changes to a run's jobs. ``jobs``: all that the manifest has, in its order, under the store's ids;
+    ``again``: those of them that are to be planned once more; ``retired``: those that it no longer has.
+    ``request_digest``, ``items``: digests of what they were made from."""
+
+    jobs: Sequence[Job]
+    again: Collection[str]
+    retired: Collection[str]
+    request_digest: str
+    items: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from layton_batch.reports.next_steps import missing_in_files, provider_jobs
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.states import OPEN, Lifecycle
-from layton_batch.store.reopening import retry as retry_requests
 from layton_batch.store.run_store import RunStore
 from layton_batch.text import plural
 
@@ -26,7 +25,7 @@ def retry(run: OneRun = None, *, runs: Runs = None) -> TextDocument:
     (folder,) = run_folders(run, runs, settings)
     with open_store(folder, settings) as store:
         was_cancelled = is_cancelled(store)
-        count = retry_requests(store, SystemClock().now())
+        count = store.retry(SystemClock().now())
         return TextDocument(tuple(_retried(count, read_status(store), was_cancelled=was_cancelled)))
 
 

@@ -26,11 +26,11 @@ from layton_batch.records import Batch, Content, Job, ModelSpec, Response
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of
 from layton_batch.runs.imported import FROM_FILE, SHARD, imported_answer, imported_models, is_imported
+from layton_batch.runs.jobs import identified, plan_jobs
 from layton_batch.runs.open import read_run
 from layton_batch.runs.requests import custom_id_prefix
 from layton_batch.settings import Settings
 from layton_batch.stages.grade import grade
-from layton_batch.stages.jobs import identified, plan_jobs
 from layton_batch.stages.plan import plan
 from layton_batch.stages.prompts import candidates
 from layton_batch.stages.publish import publish

@@ -22,8 +22,8 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Account, Batch, Item, ModelSpec
 from layton_batch.runs.folders import on_this_machine
-from layton_batch.runs.identity import job_identity, predict_id, run_mark
 from layton_batch.runs.job_engine import JobEngine
+from layton_batch.runs.jobs import job_identity, predict_id, run_mark
 from layton_batch.runs.provider_threads import ProviderThread, ProviderThreads
 from layton_batch.runs.requests import PromptCache
 from layton_batch.runs.stores import check_items

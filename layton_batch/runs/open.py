@@ -46,8 +46,8 @@ from layton_batch.runs.connections import (
 from layton_batch.runs.context import Providers, Run
 from layton_batch.runs.environment_notes import is_own_address
 from layton_batch.runs.folders import home_of, made_up, run_id_of, stored_manifest
-from layton_batch.runs.identity import asked_digest
 from layton_batch.runs.job_engine import check_engine, opened_engine
+from layton_batch.runs.jobs import asked_digest
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.revisions import item_changes, run_json
 from layton_batch.runs.stores import check_files, open_store, recording, store_at

@@ -23,7 +23,7 @@ from layton_batch.manifest.asked import JUDGE_PROMPTS, judge_prompts_sha256
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, ModelSpec
-from layton_batch.runs.identity import predict_id
+from layton_batch.runs.jobs import predict_id
 from layton_batch.scoring.evidence import ENTRANT, Entrant
 from layton_batch.scoring.gold import VERDICT, GoldSet
 from layton_batch.scoring.gold_file import BUNDLED

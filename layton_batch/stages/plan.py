@@ -12,10 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from layton_batch.batches.person import withdraw
+from layton_batch.files import atomic
+from layton_batch.files.item_list import digest
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
+from layton_batch.runs.imported import imported_models
+from layton_batch.runs.jobs import identified, identified_rejudging, plan_jobs, revision
 from layton_batch.stages.ask import ask, ask_wanted
-from layton_batch.stages.jobs import identified_rejudging, put_away, revise
 from layton_batch.stages.prompts import reopen_juries
 from layton_batch.stages.reprice import reprice
 from layton_batch.states import OPEN, Role
@@ -26,8 +30,8 @@ def plan(run: Run) -> bool:
 
     Of a cancelled run no job is planned: `retry`, which has it go on, finds it as it was left.
     """
-    moved = revise(run)
-    put_away(run)
+    moved = _revise(run)
+    _put_away(run)
     jobs, row = run.store.jobs(), run.store.row()
     if jobs and (later := _asked_later(run, jobs)):
         run.store.add_jobs([*jobs, *later], run.clock.now())
@@ -76,3 +80,50 @@ def _waits_for(run: Run, job: Job) -> str | None:
     """
     rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
     return rejudged.own if rejudged else job.depends_on
+
+
+# ---- a revision ---------------------------------------------------------------------------------------------------
+
+_BY_JOB = ("predictions", "verdicts", "rejudged", "grades", "scores", "reused")
+"""Derived tables with a part for each job."""
+
+
+def _revise(run: Run) -> bool:
+    """Enter the jobs of the manifest's latest revision, once; True where that was still to be done."""
+    row = run.store.row()
+    if row is None or run.revision is None or row.applied == run.revision:
+        return False
+    items = run.load_items()
+    items_digest = digest(items)
+    new_items = items_digest != row.items
+    if new_items:
+        run.freeze(items)
+    manifest = run.manifest
+    specs = [*manifest.asked_specs(), *(job.spec for job in _imported(run))]
+    wanted = identified(manifest, plan_jobs(specs, manifest.panel(), manifest.seats, run.task.uses_jury))
+    wanted += identified_rejudging(manifest, run.wanted_rejudging)
+    changes = revision(run.store.all_jobs(), wanted, run.revision, items_digest, new_items=new_items)
+    run.store.revise(changes, run.clock.now())
+    run.forget_jobs()
+    return True
+
+
+def _imported(run: Run) -> list[Job]:
+    """Models whose answers came from a file are in no manifest; one that a manifest names by now is asked."""
+    named = {spec.name for spec in run.manifest.model_specs()}
+    jobs = imported_models(run.store.all_jobs(), run.store.batches())
+    return [job for job in jobs if job.spec.name not in named]
+
+
+def _put_away(run: Run) -> None:
+    """Remove the tables of retired jobs, which can be made again, and withdraw the jobs' unsent batches.
+
+    Other jobs may ask for some of the answers of a withdrawn batch.
+    """
+    for job in run.store.all_jobs():
+        if job.retired:
+            for name in _BY_JOB:
+                atomic.remove(run.folder.part(name, job.id))
+    for batch in run.store.planned_of_retired():
+        if batch.id not in run.threads.sending:  # else it is being sent
+            withdraw(run, batch, "the manifest does not have its model any more")

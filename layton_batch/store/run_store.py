@@ -17,8 +17,8 @@ from sqlalchemy import BindParameter, Connection, String, and_, bindparam, func,
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
-from layton_batch.records import Batch, FileDigest, Job, Move, RequestCost, Wait
-from layton_batch.states import JOB_MOVES, OPEN, BatchOutcome, JobState, Lifecycle, is_legal
+from layton_batch.records import Batch, FileDigest, Job, Move, RequestCost, Revision, Wait
+from layton_batch.states import JOB_MOVES, OPEN, AnswerState, BatchOutcome, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.intents import writing_intent
 from layton_batch.store.requests import Requests
@@ -46,7 +46,8 @@ _CHANGE_BATCH = update(schema.batches).where(
 )
 _REFUSALS = ("upload_failed", "not_looked_for", "not_created", "create_unclear", "account_refused")
 """Events of a provider that takes no batch."""
-CHANGED, _APPLIED = "changed", "applied"
+_ENDED_WITHOUT = (AnswerState.FAILED, AnswerState.UNCERTAIN)
+_CHANGED, _APPLIED = "changed", "applied"
 """Values of the column ``prices``: the manifest's prices changed; what is not sent yet is bounded by them."""
 
 
@@ -126,7 +127,7 @@ class RunStore(Requests):
                 writing.connection.execute(self._this_run().values(manifest=manifest))
                 writing.event(at, None, "manifest_changed", "see the revisions in run.json")
                 if prices(row.manifest) != prices(manifest):
-                    writing.connection.execute(self._this_run().values(prices=CHANGED))
+                    writing.connection.execute(self._this_run().values(prices=_CHANGED))
                     writing.event(at, None, "prices_changed", "what is not sent yet is bounded by the new ones")
 
     def row(self) -> RunRow | None:
@@ -214,6 +215,25 @@ class RunStore(Requests):
                 self._insert_batches(writing, over)
                 writing.event(at, None, "jobs_planned", f"{len(new)} jobs")
 
+    def revise(self, revision: Revision, at: float) -> None:
+        """The jobs become those of a revision of the manifest, all in one transaction.
+
+        A retired job's answers stay. What of it is only planned is neither shown nor sent while it is retired; what its
+        provider has is polled and collected, for it is paid for.
+        """
+        with self.writing() as writing:
+            new = _enter_jobs(writing, revision)
+            writing.connection.execute(self._this_run().values(applied=revision.request_digest, items=revision.items))
+            # what was planned while other prices held, and was put aside since, is bounded by those of now
+            writing.connection.execute(
+                self._this_run().where(schema.runs.c.prices.is_not(None)).values(prices=_CHANGED)
+            )
+            if new:
+                writing.event(at, None, "jobs_planned", f"{new} jobs")
+            for kind, jobs in (("jobs_planned_again", revision.again), ("jobs_retired", revision.retired)):
+                if jobs:
+                    writing.event(at, None, kind, f"{len(jobs)} jobs: {', '.join(sorted(jobs))}")
+
     def jobs(self) -> list[Job]:
         """The jobs of the latest revision, in order."""
         return [job for job in self.all_jobs() if not job.retired]
@@ -269,7 +289,7 @@ class RunStore(Requests):
         """Return whether prices changed since batches were last bounded by them, and whether they ever changed."""
         row = self.row()
         prices = None if row is None else row.prices
-        return prices == CHANGED, prices is not None
+        return prices == _CHANGED, prices is not None
 
     def reprice(
         self,
@@ -489,6 +509,49 @@ class RunStore(Requests):
             detail = f"{job_id}: {plural(len(requests), 'unusable reply is', 'unusable replies are')} asked for again"
             writing.event(at, None, "reopened", detail)
 
+    def retry(self, at: float) -> int:
+        """Have another attempt planned at all requests without an answer, permanent errors included. Return how many
+        there are.
+
+        A cancelled run goes on, and what was collected waits for a person no more. All of it is one transaction,
+        whoever drives the run meanwhile: its next step finds what is wanted. Predictions that come in this way go
+        before a jury like any other. What came from a file, or is larger than its provider takes, is left as it is. Of
+        a model that the manifest no longer has, what waited for a person may be asked again by whoever wants it.
+        """
+        runs, jobs, requests = schema.runs.c, schema.jobs.c, schema.requests.c
+        answers, batches = schema.answers.c, schema.batches.c
+        has_ended = and_(answers.state.in_(_ENDED_WITHOUT), or_(batches.run_id != self.run_id, batches.path != ""))
+        unanswered = (
+            select(jobs.job_id, requests.answer, answers.state, jobs.retired)
+            .join_from(schema.requests, schema.jobs, jobs.key == requests.job)
+            .join(schema.answers, answers.fingerprint == requests.answer)
+            .outerjoin(schema.batches, batches.key == answers.batch)
+            .where(jobs.run_id == self.run_id, ~requests.retired, requests.fingerprint.is_not(None))
+            .where(or_(~jobs.retired, batches.needs_person))
+            .where(or_(answers.state == AnswerState.WANTED, has_ended))
+        )
+        with self.writing() as writing:
+            connection = writing.connection
+            was_cancelled = bool(connection.scalar(select(runs.cancelled).where(runs.run_id == self.run_id)))
+            ended = connection.execute(unanswered).all()
+            rows = [row for row in ended if not row.retired]
+            again = [row for row in rows if row.state in _ENDED_WITHOUT]
+            if was_cancelled:
+                this_run = update(schema.runs).where(runs.run_id == self.run_id)
+                connection.execute(this_run.values(cancelled=False, stopped_reason=None))
+                writing.event(at, None, "run_goes_on", "a person asked for it")
+            # what a cancel left to be sent is sent because the run goes on
+            count = len(rows if was_cancelled else again)
+            waited = self.end_waits(writing)
+            if again or waited:
+                job_ids = {row.job_id for row in again}
+                request_rows.want_again(connection, {row.answer for row in ended if row.state in _ENDED_WITHOUT})
+                self.move_jobs(writing, job_ids, JobState.GRADED, JobState.PLANNED)
+                self.tell_jobs(writing, job_ids)
+                detail = f"{count} requests without an answer go again: a person asked for it"
+                writing.event(at, None, "reopened", detail)
+        return count
+
     def refused_since(self, provider: str) -> float | None:
         """Return when the provider first refused to take a batch after its last answer (epoch seconds), by the events;
         None if it did not."""
@@ -563,6 +626,33 @@ class RunStore(Requests):
             reserved=sum((reserve(batch.state, batch.max_cost) for batch in batches), ZERO),
             unknown_cost=sum((batch.unknown_usd + batch.creates_usd for batch in batches), ZERO),
         )
+
+
+def _enter_jobs(writing: Writing, revision: Revision) -> int:
+    """Enter the revision's jobs. Return the number of new jobs."""
+    table = schema.jobs
+    mine = table.c.run_id == writing.run_id
+    job_ids = set(writing.connection.execute(select(table.c.job_id).where(mine)).scalars())
+    for seq, job in enumerate(revision.jobs):
+        values: dict[str, object] = {
+            "seq": seq,
+            "spec": job.spec,
+            "depends_on": job.depends_on,
+            "identity": job.identity,
+            "retired": False,
+        }
+        if job.id in job_ids:
+            if job.id in revision.again:
+                values |= {"planned": False, "graded": False}
+            writing.connection.execute(update(table).where(mine, table.c.job_id == job.id).values(**values))
+        else:
+            fixed = {"run_id": writing.run_id, "job_id": job.id, "role": job.role, "provider": job.spec.provider}
+            begun = {"planned": False, "graded": False, "news": 0, "graded_news": 0}
+            writing.connection.execute(table.insert().values(**fixed, **values, **begun))
+    for job_id in revision.retired:
+        last = {"retired": True, "seq": len(revision.jobs)}
+        writing.connection.execute(update(table).where(mine, table.c.job_id == job_id).values(**last))
+    return sum(job.id not in job_ids for job in revision.jobs)
 
 
 _FOR_PEOPLE = frozenset({"reason", "provider_status"})

@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 
 import pytest
 
+from layton_batch.batches import send as sending
 from layton_batch.errors import ManifestError, MissingKeyError, StoreError
 from layton_batch.providers.openai import FileBatches
 from layton_batch.records import Batch
 from layton_batch.sandbox import Fault
-from layton_batch.stages import submit as submitting
 from layton_batch.states import Lifecycle
 from tests.support.cli_harness import call
 from tests.support.lab import MODELS, Lab, Run, RunState, drive, lab, quiz_text, several
@@ -60,7 +60,7 @@ def test_one_batch_listed_twice_is_one(tmp_path: Path, monkeypatch: pytest.Monke
 def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text, create = quiz_text(), submitting._create
+    text, create = quiz_text(), sending._create
 
     def drowsy(run: Run, provider: Any, batch: Batch) -> bool:
         monkeypatch.undo()
@@ -68,7 +68,7 @@ def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
         return create(run, provider, batch)
 
     with lab(tmp_path) as bench:
-        monkeypatch.setattr(submitting, "_create", drowsy)
+        monkeypatch.setattr(sending, "_create", drowsy)
         (batch,) = bench.begin(text).batches
         assert (bench.creates(), batch.state) == (0, Lifecycle.SUBMITTING)
         bench.finish_paid_once(text)

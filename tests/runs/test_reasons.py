@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from layton_batch.records import Job
-from layton_batch.runs.identity import job_identity
+from layton_batch.runs.jobs import job_identity
 from layton_batch.runs.rejudging import recorded_jury
 from layton_batch.states import Role
 from tests.support.manifest_texts import load

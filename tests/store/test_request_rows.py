@@ -10,12 +10,11 @@ import pytest
 from sqlalchemy import Engine
 
 from layton_batch.errors import BatchWaitError, SentElsewhereError, StaleStateError
-from layton_batch.records import Batch, Content, End, Job
+from layton_batch.records import Batch, Content, End, Job, Revision
 from layton_batch.runs.status import read_status
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.engine import open_engine
 from layton_batch.store.request_rows import NewRequests, asked_again
-from layton_batch.store.revising import Revision, revise
 from layton_batch.store.run_store import RunStore
 from layton_batch.store.standing import LONGEST_CREATE, ProviderLoad
 from tests.support.store_rows import JOB, NOTHING, NOW, SPEC, batch, moved
@@ -268,7 +267,7 @@ def test_what_the_manifest_has_no_longer_failed_no_request_of_it(url: str) -> No
         store = planned(engine, "one")
         collect(store, dict(zip(NAMES, (ANSWERED, FAILED, UNCERTAIN), strict=True)))
         assert [location.custom_id for location in store.failed_requests()] == ["r-2", "r-3"]
-        revise(store, Revision([], (), (JOB.id,), "digest", "items"), NOW)
+        store.revise(Revision([], (), (JOB.id,), "digest", "items"), NOW)
         assert store.failed_requests() == []  # another run may try them once more: this one says nothing of it
 
 

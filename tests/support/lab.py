@@ -18,7 +18,7 @@ import orjson
 import polars as pl
 from sqlalchemy import func, select
 
-from layton_batch.batches import cancel, resolve
+from layton_batch.batches import person
 from layton_batch.clock import Pacing
 from layton_batch.commands.known_items import bundled_answerer
 from layton_batch.costs.report import WHOLE, CostQuery, CostReport
@@ -44,7 +44,6 @@ from layton_batch.stages.preview import Preview as Preview
 from layton_batch.stages.preview import preview
 from layton_batch.stages.publish import queried_costs
 from layton_batch.store import schema
-from layton_batch.store.reopening import retry
 from layton_batch.store.run_store import RunStore
 from tests.support.manual_clock import ManualClock
 from tests.support.paths import ROOT
@@ -257,7 +256,7 @@ class Lab:
     def retry(self, name: str = "lab") -> int:
         """Let the next `finish` repeat what has no answer, as a person does. Return the number of requests."""
         with open_store(find_run(name, self.runs), self.settings) as store:
-            return retry(store, self.clock.now())
+            return store.retry(self.clock.now())
 
     def cancel(self, name: str = "lab") -> None:
         """Cancel the run beside whoever drives it."""
@@ -267,20 +266,20 @@ class Lab:
     def cancel_and_ask(self, name: str = "lab") -> None:
         """Cancel a run that nobody drives, and ask providers to stop its batches."""
         with open_folder(find_run(name, self.runs), self.settings, self.clock) as run:
-            cancel.cancel_run(run)
+            person.cancel_run(run)
 
     def resolve(self, text: str, batch: str, word: str, provider_id: str = "") -> None:
         """A person's word about a batch: adopt, resubmit, not-made or ignore."""
         with self.open(text) as run:
             match word:
                 case "adopt":
-                    resolve.adopt_batch(run, batch, provider_id)
+                    person.adopt_batch(run, batch, provider_id)
                 case "resubmit":
-                    resolve.send_again(run, batch)
+                    person.send_again(run, batch)
                 case "not-made":
-                    resolve.not_made(run, batch)
+                    person.not_made(run, batch)
                 case _:
-                    resolve.ignore_copy(run, batch)
+                    person.ignore_copy(run, batch)
 
     def plan(self, text: str, folder: Path | None = None) -> Preview:
         """What `plan` says."""

@@ -1,27 +1,79 @@
-"""The jobs that a manifest wants, which of a run's jobs they are, and a revision that enters them."""
+"""The jobs of a manifest: their ids and identities, and which of a run's jobs they are.
+
+Display names, order, families, budgets and paths are no part of a job's identity; neither are items: a job grows by
+requests, and what each of those asks is its fingerprint (``runs/requests.py``).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from layton_batch.batches.person import withdraw
-from layton_batch.files import atomic
-from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import slug
+from layton_batch.manifest.asked import JUDGE_PROMPTS
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.records import Job, Judge, ModelSpec
-from layton_batch.runs.context import Run
-from layton_batch.runs.identity import job_identity, predict_id
-from layton_batch.runs.imported import imported_models
+from layton_batch.records import Job, Judge, ModelSpec, Revision
 from layton_batch.states import Role
-from layton_batch.store.revising import revise as enter
 
 if TYPE_CHECKING:
     from layton_batch.runs.rejudging import RejudgeJob
-    from layton_batch.store.revising import Revision
+
+
+def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
+    """Return the SHA-256, in hex, of what the job's requests have in common, but for their output limit.
+
+    ``about``: whose labelled answers a job judges again. A judge's ordinary job is told from the same judge's others by
+    the job that it depends on.
+    """
+    spec = job.spec
+    judging = job.role is not Role.PREDICT
+    content = {
+        "role": str(job.role),
+        "about": about,
+        "provider": spec.provider,
+        "model": spec.model,
+        "reasoning": [spec.reasoning.effort, spec.reasoning.budget_tokens],
+        "params": dict(spec.params),
+        "task": manifest.task,
+        "task_options": manifest.task_options,
+        "split": manifest.items.split,
+        "hints": manifest.hints_of(spec),
+        "prompts": {
+            name: text for name, text in manifest.prompt_texts.items() if name.startswith(JUDGE_PROMPTS) == judging
+        },
+    }
+    if job.role is Role.JUDGE and manifest.in_turn:
+        content["ask"] = "in turn"
+    if judging and manifest.has_reasons:
+        content["reasons"] = True
+    if spec.sample != 1:
+        content["sample"] = spec.sample
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return sha256(canonical.encode("ascii")).hexdigest()
+
+
+def predict_id(spec: ModelSpec) -> str:
+    """Return the id of a model's job. The store gives another id where a job of this name asks something else.
+
+    No model's own name has the mark that separates hints and samples.
+    """
+    hint_level = f"@{spec.hints}h" if spec.hints else ""
+    return f"predict-{slug(spec.name)}{hint_level}" + (f"@{spec.sample}" if spec.sample > 1 else "")
+
+
+def asked_digest(manifest: Manifest, items: str) -> str:
+    """Digest what a revision asks, with the digest of its items. A process with another digest must not plan."""
+    return sha256(f"{manifest.identity()} {items}".encode()).hexdigest()
+
+
+def run_mark(identity: str, born: float) -> str:
+    """Return the eight characters in every custom_id of a run: of the manifest that began it (its identity) and of the
+    moment (epoch seconds), so that no other run of the manifest has them. A copy of the run has."""
+    return sha256(f"{identity} {born!r}".encode()).hexdigest()[:8]
 
 
 def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
@@ -71,8 +123,6 @@ def revision(
         for job in jobs
         if (old := kept_jobs.get(job.id)) is not None and (old.retired or _written(old) != _written(job) or new_items)
     }
-    from layton_batch.store.revising import Revision
-
     return Revision(
         jobs=jobs,
         again=again,
@@ -121,51 +171,3 @@ def _names(base: str) -> Iterator[str]:
     while True:
         yield f"{base}-{number}"
         number += 1
-
-
-_BY_JOB = ("predictions", "verdicts", "rejudged", "grades", "scores", "reused")
-"""Derived tables with a part for each job."""
-
-
-def revise(run: Run) -> bool:
-    """Enter the jobs of the manifest's latest revision, once; True where that was still to be done."""
-    row = run.store.row()
-    if row is None or run.revision is None or row.applied == run.revision:
-        return False
-    items = run.load_items()
-    items_digest = digest(items)
-    new_items = items_digest != row.items
-    if new_items:
-        run.freeze(items)
-    manifest = run.manifest
-    specs = [*manifest.asked_specs(), *(job.spec for job in _imported(run))]
-    wanted = identified(manifest, plan_jobs(specs, manifest.panel(), manifest.seats, run.task.uses_jury))
-    wanted += identified_rejudging(manifest, run.wanted_rejudging)
-    enter(
-        run.store,
-        revision(run.store.all_jobs(), wanted, run.revision, items_digest, new_items=new_items),
-        run.clock.now(),
-    )
-    run.forget_jobs()
-    return True
-
-
-def _imported(run: Run) -> list[Job]:
-    """Models whose answers came from a file are in no manifest; one that a manifest names by now is asked."""
-    named = {spec.name for spec in run.manifest.model_specs()}
-    jobs = imported_models(run.store.all_jobs(), run.store.batches())
-    return [job for job in jobs if job.spec.name not in named]
-
-
-def put_away(run: Run) -> None:
-    """Remove the tables of retired jobs, which can be made again, and withdraw the jobs' unsent batches.
-
-    Other jobs may ask for some of the answers of a withdrawn batch.
-    """
-    for job in run.store.all_jobs():
-        if job.retired:
-            for name in _BY_JOB:
-                atomic.remove(run.folder.part(name, job.id))
-    for batch in run.store.planned_of_retired():
-        if batch.id not in run.threads.sending:  # else it is being sent
-            withdraw(run, batch, "the manifest does not have its model any more")
