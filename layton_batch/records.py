@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, PredictionKind, RequestOutcome, Role
 
@@ -192,16 +192,29 @@ class Account:
     organisation: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    """The requests that a batch asks for, a column each, in the order of the lines of its file. ``answers``: the
-    fingerprints of what they want. ``max_costs``: upper bounds in USD (None: not known). ``ends``: of a batch that is
-    over before it began, by custom_id: its answers came from a file, or nothing of it can be sent."""
+class NewRequest(NamedTuple):
+    """A request that a job wants from now on. ``fingerprint``: of what it asks (None: nobody was asked); ``answer``: of
+    what it wants, after ``reask`` earlier ones; ``without_limit``: fingerprint of what it asks without its output
+    limit, ``room``."""
 
-    custom_ids: Sequence[str]
-    answers: Sequence[bytes]
-    max_costs: Sequence[Decimal | None]
-    ends: Mapping[str, End] | None = None
+    custom_id: str
+    item_id: str
+    fingerprint: bytes | None
+    answer: bytes
+    reask: int = 0
+    without_limit: bytes | None = None
+    room: int | None = None
+
+
+class NewAttempt(NamedTuple):
+    """A request in a new batch, in the order of the lines of its file. ``answer``: the fingerprint of what it wants;
+    ``max_cost``: upper bound in USD (None: not known); ``end``: of a batch that is over before it began, for its
+    answers came from a file, or nothing of it can be sent."""
+
+    custom_id: str
+    answer: bytes
+    max_cost: Decimal | None
+    end: End | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +271,7 @@ class Batch:
     closed_creates: int = 0  # of these creates, those that are known to have cost nothing: a later list lacks them
     extra_batches: int = 0  # batches that these creates made all the same, and whose answers nobody collects
     stopped_elsewhere: bool = False  # it was cancelled at the provider, and this run had not asked for it
-    content: Content | None = None  # of a batch that is about to be entered and is to be sent
+    content: Sequence[NewAttempt] = ()  # of a batch that is about to be entered
 
     @property
     def was_withdrawn(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic
 from layton_batch.providers.protocol import Limits
-from layton_batch.records import Batch, Content, Job, Shard
+from layton_batch.records import Batch, Job, NewAttempt, Shard
 from layton_batch.runs.context import Run
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
@@ -139,7 +139,7 @@ def check_file(run: Run, batch: Batch) -> None:
         raise DamagedTableError(f"its file {path} was changed since it was planned: put it back", path)
 
 
-def new_batch(job: Job, batch_id: str, shard: Shard, content: Content, **columns: Any) -> Batch:
+def new_batch(job: Job, batch_id: str, shard: Shard, content: Sequence[NewAttempt], **columns: Any) -> Batch:
     """Return a batch of what a file holds: planned, and the first attempt, unless ``columns`` say otherwise."""
     first: dict[str, Any] = {"state": Lifecycle.PLANNED, "attempt": 1, "tag": ""}
     return Batch(
@@ -160,7 +160,7 @@ def new_batch(job: Job, batch_id: str, shard: Shard, content: Content, **columns
 def unsent_batch(
     job: Job,
     shard_id: str,
-    content: Content,
+    content: Sequence[NewAttempt],
     outcome: BatchOutcome,
     reason: str,
     *,
@@ -169,6 +169,6 @@ def unsent_batch(
 ) -> Batch:
     """Return a collected batch without a batch file: a file brought its answers (``sha256``: of these), or nothing of
     them can be sent."""
-    shard = Shard(shard_id, "", len(content.custom_ids), 0, sha256, None, None)
+    shard = Shard(shard_id, "", len(content), 0, sha256, None, None)
     over = {"state": Lifecycle.COLLECTED, "outcome": outcome, "error_class": error_class, "reason": reason}
     return new_batch(job, f"{job.id}.{shard_id}", shard, content, **over)

@@ -22,7 +22,7 @@ from layton_batch.interchange.prediction_files import Answers, ImportedModel
 from layton_batch.manifest.form import LONGEST_NAME
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.records import Batch, Content, Job, ModelSpec, Response
+from layton_batch.records import Batch, Job, ModelSpec, NewAttempt, NewRequest, Response
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of
 from layton_batch.runs.imported import FROM_FILE, SHARD, imported_answer, imported_models, is_imported
@@ -38,7 +38,6 @@ from layton_batch.stages.rank import rank
 from layton_batch.stages.responses import response_from
 from layton_batch.stages.score import score
 from layton_batch.states import BatchOutcome, ErrorClass, PredictionKind, RequestOutcome, Role
-from layton_batch.store.request_rows import NewRequests
 from layton_batch.text import printable
 
 
@@ -379,21 +378,19 @@ def _names(run: Run, job: Job, answers: Answers, first: int) -> list[str]:
     return [f"{prefix}{number:06d}" for number in range(first, first + len(answers))]
 
 
-def _requests(run: Run, job: Job, answers: Answers, first: int = 1) -> NewRequests:
+def _requests(run: Run, job: Job, answers: Answers, first: int = 1) -> list[NewRequest]:
     """Return the job's requests as the store enters them."""
-    number, names = len(answers), _names(run, job, answers, first)
-    known_by = [imported_answer(run.mark, name) for name in names]
-    return NewRequests(names, list(answers), [None] * number, known_by, [0] * number)
+    names = zip(_names(run, job, answers, first), answers, strict=True)
+    return [NewRequest(name, item_id, None, imported_answer(run.mark, name)) for name, item_id in names]
 
 
 def _batch(run: Run, job: Job, names: Sequence[str], answers: Answers, source: str) -> Batch:
     files = sum(map(is_imported, run.store.job_batches(job.id)))
     shard_id = f"{SHARD}-{files + 1}" if files else SHARD
-    ends = {
-        name: (response.outcome, _error_class(response)) for name, response in zip(names, answers.values(), strict=True)
-    }
-    answers_named = [imported_answer(run.mark, name) for name in names]
-    content = Content(names, answers_named, [Decimal(0)] * len(names), ends)
+    content = [
+        NewAttempt(name, imported_answer(run.mark, name), Decimal(0), (response.outcome, _error_class(response)))
+        for name, response in zip(names, answers.values(), strict=True)
+    ]
     reason = f"{FROM_FILE}{source}"
     return unsent_batch(job, shard_id, content, BatchOutcome.COMPLETED, reason, sha256=_digest(answers))
 

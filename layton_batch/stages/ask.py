@@ -7,6 +7,7 @@ once more: the rest of a batch that ended without some answers, a person's retry
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -18,7 +19,7 @@ from layton_batch.batches.batch_file import BatchFiles, new_batch, unsent_batch
 from layton_batch.batches.person import withdraw
 from layton_batch.costs.estimate import PromptSize, output_bound
 from layton_batch.providers.request_line import request_line
-from layton_batch.records import Batch, Content, Job, ModelSpec, Request, Shard
+from layton_batch.records import Batch, Job, ModelSpec, NewAttempt, NewRequest, Request, Shard
 from layton_batch.runs.context import Run
 from layton_batch.runs.imported import imported_answer
 from layton_batch.runs.requests import (
@@ -34,7 +35,7 @@ from layton_batch.runs.requests import (
 from layton_batch.stages.costs import JobCosts, with_safety
 from layton_batch.stages.prompts import candidates
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
-from layton_batch.store.request_rows import KnownRequest, NewRequests
+from layton_batch.store.request_rows import KnownRequest
 from layton_batch.tasks import with_room
 from layton_batch.tasks.protocol import Candidate, juried
 
@@ -47,21 +48,29 @@ def ask(run: Run, job: Job, mark: str) -> bool:
         return _ask_nobody(run, job, names, earlier)
     provider = run.providers.dialect(job.spec.provider)
     prefix = custom_id_prefix(mark, job.id)
-    planner, rows = RequestPlanner(provider, prefix, earlier, run.paid_answers), _NewRows()
+    planner, new = RequestPlanner(provider, prefix, earlier, run.paid_answers), list[NewRequest]()
     with BatchFiles(provider.limits, run.folder.workspace.root, names.file_of(1), names.next_shard) as files:
         writer = _BatchWriter(files, JobCosts(run, job))
         for request in planner.plan(_prompts(run, job)):
-            if request.status is not None:
-                rows.add(request, request.status)
-            if request.status is not None and request.kind is RequestKind.TO_ASK:
+            if request.status is None:
+                continue  # the job has it
+            new.append(_entered(request, request.status))
+            if request.kind is RequestKind.TO_ASK:
                 writer.add(request.custom_id, request.status.answer, request.line, request.spec, request.size)
     if earlier:
         # before the job counts as planned: a stop between these would leave a batch to be sent that nobody wants
         run.store.retire(job.id, planner.retired())
         _withdraw_unwanted(run, job)
     batches = writer.batches(names, _AttemptOrigin())
-    run.store.plan_job(job, batches, run.clock.now(), rows.columns(), planner.still_wanted)
+    run.store.plan_job(job, batches, run.clock.now(), new, planner.still_wanted)
     return True
+
+
+def _entered(request: PlannedRequest, status: AnswerStatus) -> NewRequest:
+    """Return a request that the job does not have, as the store enters it."""
+    room = request.spec.max_output_tokens
+    wanted = status.fingerprint, status.answer, status.reask
+    return NewRequest(request.custom_id, request.item_id, *wanted, request.without_limit, room)
 
 
 def _ask_nobody(run: Run, job: Job, names: _BatchNames, earlier: Sequence[KnownRequest]) -> bool:
@@ -69,15 +78,15 @@ def _ask_nobody(run: Run, job: Job, names: _BatchNames, earlier: Sequence[KnownR
     for nobody may be asked in the place of a file."""
     last = {request.item_id: request.custom_id for request in earlier}  # a later file's in the place of an earlier one
     still_wanted = {last[item.id] for item in run.items if item.id in last}
-    new = [item.id for item in run.items if item.id not in last]
-    prefix, missing = custom_id_prefix(run.mark, job.id), _BatchContent()
-    for number in range(len(earlier) + 1, len(earlier) + len(new) + 1):
-        name = f"{prefix}{number:06d}"
-        missing.add(name, imported_answer(run.mark, name), Decimal(0))
-    count = len(new)
-    rows = NewRequests(missing.custom_ids, new, [None] * count, missing.answers, [0] * count)
-    batches = [names.not_in_the_file(missing)] if new else []
-    run.store.plan_job(job, batches, run.clock.now(), rows, still_wanted)
+    items = [item.id for item in run.items if item.id not in last]
+    new, missing = list[NewRequest](), list[NewAttempt]()
+    for number, item_id in enumerate(items, len(earlier) + 1):
+        name = f"{custom_id_prefix(run.mark, job.id)}{number:06d}"
+        answer = imported_answer(run.mark, name)
+        new.append(NewRequest(name, item_id, None, answer))
+        missing.append(NewAttempt(name, answer, Decimal(0)))
+    batches = [names.not_in_the_file(missing)] if missing else []
+    run.store.plan_job(job, batches, run.clock.now(), new, still_wanted)
     return True
 
 
@@ -175,20 +184,6 @@ def _withdraw_unwanted(run: Run, job: Job) -> None:
             withdraw(run, batch, f"{number} of its requests are not asked for any more")
 
 
-@dataclass(slots=True)
-class _BatchContent:
-    """Content of a batch while its lines are written."""
-
-    custom_ids: list[str] = field(default_factory=list)
-    answers: list[bytes] = field(default_factory=list)
-    max_costs: list[Decimal | None] = field(default_factory=list)
-
-    def add(self, custom_id: str, answer: bytes, max_cost: Decimal | None) -> None:
-        self.custom_ids.append(custom_id)
-        self.answers.append(answer)
-        self.max_costs.append(max_cost)
-
-
 class _BatchNames:
     """The names of a job's batches and their files; ``known``: the batches that it has, by id."""
 
@@ -216,7 +211,7 @@ class _BatchNames:
     def _batch_id(self, shard: str, attempt: int) -> str:
         return f"{self._job.id}.{shard}.a{attempt}"
 
-    def batch(self, shard: Shard, contents: _BatchContent, origin: _AttemptOrigin) -> Batch:
+    def batch(self, shard: Shard, content: Sequence[NewAttempt], origin: _AttemptOrigin) -> Batch:
         """Return a planned batch of what a file holds."""
         job = self._job
         self._given += 1
@@ -224,7 +219,7 @@ class _BatchNames:
             job,
             self._batch_id(shard.id, origin.attempt),
             shard,
-            Content(contents.custom_ids, contents.answers, contents.max_costs),
+            content,
             attempt=origin.attempt,
             tag=tag(self._run.tag_prefix, job.id, shard.id, origin.attempt, shard.sha256),
             max_cost=with_safety(self._run.manifest.budget, shard.max_cost, shard.expected_usd),
@@ -237,29 +232,27 @@ class _BatchNames:
             needs_person=origin.wait.needs_person,
         )
 
-    def never_sent(self, contents: _BatchContent) -> Batch:
+    def never_sent(self, content: Sequence[NewAttempt]) -> Batch:
         """Return requests too large for the provider as a batch that is over before it began: counted, shown, not
         sent."""
         reason = f"larger than {self._job.spec.provider} takes in one line; never sent: "
-        return self._over(contents, "too-large", BatchOutcome.FAILED, ErrorClass.TOO_LARGE, reason)
+        return self._over(content, "too-large", BatchOutcome.FAILED, ErrorClass.TOO_LARGE, reason)
 
-    def not_in_the_file(self, contents: _BatchContent) -> Batch:
+    def not_in_the_file(self, content: Sequence[NewAttempt]) -> Batch:
         """Return requests about items that an imported file says nothing of as a batch that is over."""
         reason = "items that came after the file was imported; they are without an answer: "
-        return self._over(contents, "missing", BatchOutcome.COMPLETED, ErrorClass.INVALID_REQUEST, reason)
+        return self._over(content, "missing", BatchOutcome.COMPLETED, ErrorClass.INVALID_REQUEST, reason)
 
     def _over(
-        self, contents: _BatchContent, word: str, outcome: BatchOutcome, error_class: ErrorClass, reason: str
+        self, content: Sequence[NewAttempt], word: str, outcome: BatchOutcome, error_class: ErrorClass, reason: str
     ) -> Batch:
         self._never_sent += 1
-        names = contents.custom_ids
-        ends = dict.fromkeys(names, (RequestOutcome.ERRORED, error_class))
         return unsent_batch(
             self._job,
             f"{word}-{self._never_sent}",
-            Content(names, contents.answers, contents.max_costs, ends),
+            [attempt._replace(end=(RequestOutcome.ERRORED, error_class)) for attempt in content],
             outcome,
-            reason + ", ".join(names[:5]),
+            reason + ", ".join(attempt.custom_id for attempt in content[:5]),
             error_class=error_class if outcome is BatchOutcome.FAILED else ErrorClass.NONE,
         )
 
@@ -270,47 +263,18 @@ class _BatchWriter:
 
     files: BatchFiles
     costs: JobCosts
-    _contents: dict[str, _BatchContent] = field(default_factory=dict)
-    _too_large: _BatchContent = field(default_factory=_BatchContent)
+    _contents: defaultdict[str | None, list[NewAttempt]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, custom_id: str, answer: bytes, line: bytes, spec: ModelSpec, size: PromptSize) -> None:
         """Write a line, without its newline."""
         cost = self.costs.of(spec, size)
-        shard = self.files.add(line, cost)
-        if shard is None:
-            self._too_large.add(custom_id, answer, None)
-        else:
-            self._contents.setdefault(shard, _BatchContent()).add(custom_id, answer, cost.most)
+        self._contents[self.files.add(line, cost)].append(NewAttempt(custom_id, answer, cost.most))
 
     def batches(self, names: _BatchNames, origin: _AttemptOrigin) -> list[Batch]:
         """Return the batches of the files, which are complete, and one that is over for what no file takes."""
         batches = [names.batch(shard, self._contents[shard.id], origin) for shard in self.files.shards]
-        return [*batches, names.never_sent(self._too_large)] if self._too_large.custom_ids else batches
-
-
-@dataclass(slots=True)
-class _NewRows:
-    """The new requests of a job, as they are planned."""
-
-    _rows: list[tuple[str, str, AnswerStatus, bytes | None, int | None]] = field(default_factory=list)
-
-    def add(self, request: PlannedRequest, status: AnswerStatus) -> None:
-        """Enter a request that the job does not have."""
-        room = request.spec.max_output_tokens
-        self._rows.append((request.custom_id, request.item_id, status, request.without_limit, room))
-
-    def columns(self) -> NewRequests:
-        """Return the requests as the store enters them."""
-        names, items, statuses, coarse, rooms = zip(*self._rows, strict=True) if self._rows else ((),) * 5
-        return NewRequests(
-            names,
-            items,
-            [status.fingerprint for status in statuses],
-            [status.answer for status in statuses],
-            [status.reask for status in statuses],
-            coarse,
-            rooms,
-        )
+        too_large = [attempt._replace(max_cost=None) for attempt in self._contents[None]]
+        return [*batches, names.never_sent(too_large)] if too_large else batches
 
 
 def _prompts(run: Run, job: Job, wanted: Collection[str] | None = None) -> Iterator[WantedPrompt]:

@@ -8,8 +8,8 @@ or on its way, finds the row: nothing is copied.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from decimal import Decimal
 from hashlib import sha256
 from typing import NamedTuple
@@ -29,28 +29,13 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from layton_batch.errors import SentElsewhereError
-from layton_batch.records import Batch, Content, End, Move, RequestCost
+from layton_batch.records import Batch, End, Move, NewAttempt, NewRequest, RequestCost
 from layton_batch.states import PERHAPS_BILLED, AnswerState, Lifecycle, RequestOutcome
 from layton_batch.store import schema
 from layton_batch.store.rows import chunks
 
 FOLLOWED = frozenset({Lifecycle.SUBMITTING, Lifecycle.PLANNED, Lifecycle.COLLECTED})
 """States of a batch whose beginning its requests and answers follow."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewRequests:
-    """Requests of a job that are entered, a column each, in their order. ``fingerprints``: of what they ask (None:
-    nobody was asked); ``answers``: of what they want; ``reasks``: how often an answer to the same was bought before;
-    ``without_limits``: fingerprints of what they ask without the output limit; ``rooms``: that limit."""
-
-    custom_ids: Sequence[str]
-    item_ids: Sequence[str]
-    fingerprints: Sequence[bytes | None]
-    answers: Sequence[bytes]
-    reasks: Sequence[int]
-    without_limits: Sequence[bytes | None] = ()
-    rooms: Sequence[int | None] = ()
 
 
 class KnownRequest(NamedTuple):
@@ -88,21 +73,10 @@ def asked_again(fingerprint: bytes, reask: int) -> bytes:
 # ---- entering ------------------------------------------------------------------------------------------------------
 
 
-def enter_requests(connection: Connection, run_id: str, job_id: str, new: NewRequests) -> None:
+def enter_requests(connection: Connection, run_id: str, job_id: str, new: Iterable[NewRequest]) -> None:
     """Enter what a job wants beside what it wanted before."""
     key = connection.execute(job_key(run_id, job_id)).scalar_one()
-    unknown: Sequence[None] = [None] * len(new.custom_ids)
-    columns = {
-        "custom_id": new.custom_ids,
-        "item_id": new.item_ids,
-        "fingerprint": new.fingerprints,
-        "answer": new.answers,
-        "reask": new.reasks,
-        "without_limit": new.without_limits or unknown,
-        "room": new.rooms or unknown,
-    }
-    values = [{"job": key, **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
-    if values:
+    if values := [{"job": key, **request._asdict()} for request in new]:
         connection.execute(schema.requests.insert().values(doublings=0, retired=False), values)
 
 
@@ -127,7 +101,7 @@ def retire(connection: Connection, run_id: str, job_id: str, custom_ids: Collect
 
 def enter_attempts(connection: Connection, run_id: str, batches: Sequence[Batch]) -> None:
     """Enter what new batches of a run ask for, and what came of those that are over already."""
-    contents = {batch.id: batch.content for batch in batches if batch.content is not None}
+    contents = {batch.id: batch.content for batch in batches if batch.content}
     table = schema.batches
     for chunk in chunks(list(contents)):
         keys = select(table.c.batch_id, table.c.key).where(table.c.run_id == run_id, table.c.batch_id.in_(chunk))
@@ -135,32 +109,18 @@ def enter_attempts(connection: Connection, run_id: str, batches: Sequence[Batch]
             _enter_attempts(connection, key, contents[batch_id])
 
 
-def _enter_attempts(connection: Connection, key: int, content: Content) -> None:
-    columns = zip(content.custom_ids, content.answers, content.max_costs, strict=True)
-    ends = content.ends or {}
-    nothing = (None, None)
-    values = []
-    for line, (name, answer, cost) in enumerate(columns):
-        outcome, error_class = ends.get(name, nothing)
-        values.append(
-            {
-                "fingerprint": answer,
-                "line": line,
-                "custom_id": name,
-                "max_cost": cost,
-                "outcome": outcome,
-                "error_class": error_class,
-            }
-        )
-    if not values:
-        return
+def _enter_attempts(connection: Connection, key: int, content: Sequence[NewAttempt]) -> None:
+    values = [
+        {"line": line, "custom_id": custom_id, "fingerprint": answer, "max_cost": max_cost, **_columns(end)}
+        for line, (custom_id, answer, max_cost, end) in enumerate(content)
+    ]
     connection.execute(schema.attempts.insert().values(batch=key, is_open=False, is_cut=False), values)
-    if _enter_answers(connection, content.answers, AnswerState.PLANNED, key) != len(values):
+    if _enter_answers(connection, [attempt.answer for attempt in content], AnswerState.PLANNED, key) != len(values):
         answers = schema.answers
         theirs = and_(answers.c.state == AnswerState.PLANNED, answers.c.batch != key)
         free = or_(answers.c.state.in_([AnswerState.WANTED, AnswerState.FAILED]), theirs)
         _set_answers(connection, key, AnswerState.PLANNED, free, batch=key)
-    if content.ends is not None:
+    if any(attempt.end for attempt in content):
         _settle(connection, key, ())
 
 
@@ -350,8 +310,8 @@ def _tell_other_jobs(connection: Connection, key: int) -> None:
     connection.execute(update(jobs).where(jobs.c.key.in_(sharing), ~own).values(news=jobs.c.news + 1))
 
 
-def _columns(end: End) -> dict[str, object]:
-    outcome, error_class = end
+def _columns(end: End | None) -> dict[str, object]:
+    outcome, error_class = end or (None, None)
     return {"outcome": outcome, "error_class": error_class}
 
 

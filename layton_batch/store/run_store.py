@@ -7,7 +7,7 @@ second finds another state, and its decision is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +17,7 @@ from sqlalchemy import BindParameter, Connection, String, and_, bindparam, func,
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
-from layton_batch.records import Batch, FileDigest, Job, Move, RequestCost, Revision, Wait
+from layton_batch.records import Batch, FileDigest, Job, Move, NewRequest, RequestCost, Revision, Wait
 from layton_batch.states import JOB_MOVES, OPEN, AnswerState, BatchOutcome, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.intents import writing_intent
@@ -181,7 +181,7 @@ class RunStore(Requests):
         jobs: Sequence[Job],
         at: float,
         over: Sequence[Batch] = (),
-        requests: request_rows.NewRequests | None = None,
+        requests: Sequence[NewRequest] = (),
     ) -> None:
         """Enter those of the jobs that are not there; the order is the order in which they are shown. ``over``: batches
         of theirs that are over already, with the requests of the first batch's job, all in one transaction. Raises
@@ -210,7 +210,7 @@ class RunStore(Requests):
                 raise StaleStateError(f"jobs {', '.join(sorted(again))} of run {self.run_id} are there already")
             if new := [row for row in rows if row["job_id"] not in job_ids]:
                 writing.connection.execute(schema.jobs.insert(), new)
-                if requests is not None and over:
+                if requests and over:
                     request_rows.enter_requests(writing.connection, self.run_id, over[0].job_id, requests)
                 self._insert_batches(writing, over)
                 writing.event(at, None, "jobs_planned", f"{len(new)} jobs")
@@ -250,7 +250,7 @@ class RunStore(Requests):
         job: Job,
         batches: Sequence[Batch],
         at: float,
-        new: request_rows.NewRequests,
+        new: Iterable[NewRequest],
         remaining: Collection[str],
     ) -> None:
         """Enter what the job asks beside what it asked before, with the batches for it, whose files are on disk.

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import Engine
 
 from layton_batch.errors import BatchWaitError, SentElsewhereError, StaleStateError
-from layton_batch.records import Batch, Content, End, Job, Revision
+from layton_batch.records import Batch, End, Job, NewAttempt, NewRequest, Revision
 from layton_batch.runs.status import read_status
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.engine import open_engine
-from layton_batch.store.request_rows import NewRequests, asked_again
+from layton_batch.store.request_rows import asked_again
 from layton_batch.store.run_store import RunStore
 from layton_batch.store.standing import LONGEST_CREATE, ProviderLoad
 from tests.support.store_rows import JOB, NOTHING, NOW, SPEC, batch, moved
@@ -35,9 +35,9 @@ def database(url: str) -> Iterator[Engine]:
         engine.dispose()
 
 
-def asking(names: Sequence[str], reask: int = 0) -> Content:
+def asking(names: Sequence[str], reask: int = 0) -> list[NewAttempt]:
     prints = dict(zip(NAMES, PRINTS, strict=True))
-    return Content(names, [asked_again(prints[name], reask) for name in names], [None] * len(names))
+    return [NewAttempt(name, asked_again(prints[name], reask), None) for name in names]
 
 
 def planned(engine: Engine, run_id: str, names: tuple[str, ...] = NAMES) -> RunStore:
@@ -45,7 +45,7 @@ def planned(engine: Engine, run_id: str, names: tuple[str, ...] = NAMES) -> RunS
     store = RunStore(engine, run_id)
     store.enter("0123abcd" * 8, "{}", "0", NOW)
     store.add_jobs([JOB], NOW)
-    new = NewRequests(NAMES, ("a", "b", "c"), PRINTS, PRINTS, (0, 0, 0))
+    new = list(map(NewRequest, NAMES, ("a", "b", "c"), PRINTS, PRINTS))
     store.plan_job(JOB, [batch(0, requests=len(names), content=asking(names))], NOW, new, ())
     return store
 
@@ -238,8 +238,8 @@ def test_two_requests_of_a_job_that_want_one_answer_are_asked_once(url: str) -> 
         store = planned(engine, "one", ("r-1",))
         with store.writing() as writing:
             store.plan_again(writing, [JOB.id])
-        twins = NewRequests(("r-4", "r-5"), ("d", "e"), [b"t" * 32] * 2, [b"t" * 32] * 2, (0, 0))
-        content = Content(("r-4",), [b"t" * 32], [None])
+        twins = [NewRequest(name, item, b"t" * 32, b"t" * 32) for name, item in (("r-4", "d"), ("r-5", "e"))]
+        content = [NewAttempt("r-4", b"t" * 32, None)]
         store.plan_job(store.jobs()[0], [batch(1, requests=1, content=content)], NOW, twins, NAMES)
         other = store.batch(batch(1).id)
         for state in (Lifecycle.SUBMITTING, Lifecycle.IN_FLIGHT, Lifecycle.ENDED):
@@ -276,9 +276,9 @@ def test_answers_that_came_from_a_file_ask_nothing(url: str) -> None:
         store = planned(engine, "one")
         imported = Job("predict-file", JOB.role, replace(SPEC, name="file"), planned=True)
         prints = [bytes([number]) * 32 for number in range(10, 13)]
-        content = Content(NAMES, prints, [None] * 3, dict.fromkeys(NAMES, ANSWERED))
+        content = [NewAttempt(name, answer, None, ANSWERED) for name, answer in zip(NAMES, prints, strict=True)]
         over = batch(1, id="predict-file.imported", job_id=imported.id, state=Lifecycle.COLLECTED, content=content)
-        new = NewRequests(NAMES, ("a", "b", "c"), [None] * 3, prints, [0] * 3)
+        new = list(map(NewRequest, NAMES, ("a", "b", "c"), [None] * 3, prints))
         store.add_jobs([JOB, imported], NOW, [over], new)
         assert {one.fingerprint for one in store.known_requests(imported.id)} == {None}
         assert list(store.items_of(imported.id).values()) == ["a", "b", "c"]

@@ -8,17 +8,16 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from layton_batch.records import Batch, Job, ModelSpec, Move, Wait
+from layton_batch.records import Batch, Job, ModelSpec, Move, NewRequest, Wait
 from layton_batch.states import Lifecycle, Role
 from layton_batch.store.engine import open_engine
-from layton_batch.store.request_rows import NewRequests
 from layton_batch.store.run_store import RunStore
 
 SPEC = ModelSpec(name="m", provider="openai", model="m-1", family="openai")
 JOB = Job("predict-m", Role.PREDICT, SPEC)
 RUN = "lab-0123abcd"
 NOW = 1_800_000_000.0
-NOTHING = NewRequests((), (), (), (), ())
+NOTHING: Sequence[NewRequest] = ()
 """A job asks nothing beside what it asked before."""
 
 
