@@ -8,10 +8,9 @@ after it.
 """
 
 from layton_batch.sandbox.answerers.questions import Answerer, ModelReply, Question
-from layton_batch.sandbox.engine.configuration import SandboxConfig, SandboxLimits
 from layton_batch.sandbox.engine.faults import Fault, load_faults
-from layton_batch.sandbox.engine.ledger import Ledger
-from layton_batch.sandbox.engine.store import BilledRow
+from layton_batch.sandbox.engine.lifecycle import SandboxConfig, SandboxLimits
+from layton_batch.sandbox.engine.store import BilledRow, Ledger
 from layton_batch.sandbox.server import Sandbox, serve_forever
 
 __all__ = [

@@ -24,12 +24,9 @@ from starlette.routing import Route
 
 from layton_batch.sandbox import environment_file
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
-from layton_batch.sandbox.engine.configuration import SandboxConfig
-from layton_batch.sandbox.engine.execution import Executor
 from layton_batch.sandbox.engine.faults import FaultBook
-from layton_batch.sandbox.engine.ledger import Ledger, summarise
-from layton_batch.sandbox.engine.lifecycle import SandboxEngine
-from layton_batch.sandbox.engine.store import Store
+from layton_batch.sandbox.engine.lifecycle import Executor, SandboxConfig, SandboxEngine
+from layton_batch.sandbox.engine.store import Ledger, Store, summarise
 from layton_batch.sandbox.wire.anthropic_api import AnthropicApi
 from layton_batch.sandbox.wire.api import JsonReply
 from layton_batch.sandbox.wire.gateway import Gateway, OpenProtocol

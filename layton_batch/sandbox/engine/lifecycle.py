@@ -2,16 +2,237 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import random
 import threading
-from dataclasses import replace
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
+from pathlib import Path
 from typing import NamedTuple
 
-from layton_batch.sandbox.engine.configuration import SandboxConfig
-from layton_batch.sandbox.engine.dialect import SandboxDialect
-from layton_batch.sandbox.engine.execution import Executor, lines_of
-from layton_batch.sandbox.engine.faults import FaultBook
-from layton_batch.sandbox.engine.store import BatchRefusal, SandboxBatch, Store
+import orjson
+
+from layton_batch.sandbox.answerers.questions import (
+    Answerer,
+    CachedPrefix,
+    ModelReply,
+    Question,
+    SandboxUsage,
+    text_tokens,
+)
+from layton_batch.sandbox.engine.faults import Fault, FaultBook
+from layton_batch.sandbox.engine.store import BatchRefusal, BilledRow, SandboxBatch, Store, StoredFile, charge, new_id
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """Overrides of the documented limits, for tests; None keeps the provider's own figure."""
+
+    rows: int | None = None
+    file_bytes: int | None = None
+    line_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxConfig:
+    """`batch_seconds` runs from create to end; a fifth of it is validation, and a cancel takes a quarter of it.
+    `state_dir` None keeps everything in a temporary folder that goes with the sandbox."""
+
+    port: int = 0
+    state_dir: Path | None = None
+    batch_seconds: float = 0.2
+    faults: tuple[Fault, ...] = ()
+    answerer: Answerer | None = None
+    limits: SandboxLimits = SandboxLimits()
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(eq=False)
+class Rejection(Exception):
+    """`status` is the HTTP status; `code` goes where the provider's error form has a place for it."""
+
+    status: int
+    message: str
+    code: str | None = None
+    retry_after: float | None = None
+
+
+Row = Mapping[str, object]
+
+
+class SandboxDialect(ABC):
+    """`error_file`: failed rows go to a file of their own. `partial`: an expired or cancelled batch keeps the rows that
+    were done. `file_id`: beginning of the ids of files."""
+
+    provider: str
+    error_file = False
+    partial = True
+    file_id = "file-"
+
+    @abstractmethod
+    def check(self, batch: SandboxBatch, lines: Iterator[bytes], size: int) -> tuple[int, str, BatchRefusal | None]:
+        """Judge the whole input (`size` in bytes): number of rows, the model they share or "", why it is refused."""
+
+    def key(self, row: Row) -> str:
+        """The row's custom_id, "" where it has none."""
+        return str(row.get("custom_id") or "")
+
+    @abstractmethod
+    def question(self, row: Row, batch: SandboxBatch) -> Question:
+        """Raises Rejection for a row that this provider answers with an error."""
+
+    @abstractmethod
+    def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]: ...
+
+    @abstractmethod
+    def failure(self, key: str, rejection: Rejection) -> dict[str, object]: ...
+
+    def unfinished(self, _key: str, _outcome: str) -> dict[str, object] | None:
+        """The line for a row that was never run; None where the provider says nothing about such rows."""
+        return None
+
+
+_LOG = logging.getLogger(__name__)
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The lines of a JSONL file without their ends; blank ones are no rows."""
+    with path.open("rb") as source:
+        for line in source:
+            if line.strip():
+                yield line.rstrip(b"\r\n")
+
+
+@dataclass(slots=True)
+class _ExecutionStep:
+    """Results of the rows so far. ``prefix`` is what they left in the provider's cache."""
+
+    billed: list[BilledRow] = field(default_factory=list)
+    failed: int = 0
+    prefix: CachedPrefix | None = None
+
+
+class Executor:
+    """Answers rows in a shuffled order, which is also the order of the result files: no provider promises another."""
+
+    def __init__(self, store: Store, answerer: Answerer, faults: FaultBook) -> None:
+        self._store = store
+        self._answerer = answerer
+        self._faults = faults
+        self._answering = threading.Lock()
+
+    def run(self, dialect: SandboxDialect, batch: SandboxBatch, count: int) -> SandboxBatch:
+        """Execute the first ``count`` rows of the order, and write the others as the provider reports rows that never
+        ran. The batch, its result files and its bills are saved together at the end: what an earlier execution wrote
+        that was killed does not count."""
+        ids = [new_id(dialect.file_id), new_id(dialect.file_id)]
+        paths = [self._store.blob(batch.provider, name) for name in ids]
+        step = _ExecutionStep()
+        with paths[0].open("wb") as output, paths[1].open("wb") as errors:
+            failures = errors if dialect.error_file else output
+            for place, row in enumerate(_shuffled(self._store.blob(batch.provider, batch.input_id), batch)):
+                if place < count:
+                    try:
+                        output.write(self._answered(dialect, batch, row, step))
+                    except Rejection as rejection:
+                        failures.write(_line(dialect.failure(dialect.key(row), rejection)))
+                        step.failed += 1
+                elif (line := dialect.unfinished(dialect.key(row), batch.phase)) is not None:
+                    failures.write(_line(line))
+        files = [
+            StoredFile(name, batch.provider, name, "batch_output", batch.ended or 0.0, size, "")
+            for name, path in zip(ids, paths, strict=True)
+            if (size := path.stat().st_size)
+        ]
+        written = {file.id for file in files}
+        ended = replace(
+            batch,
+            output_id=ids[0] if ids[0] in written else "",  # a file exists only where it has lines
+            error_id=ids[1] if ids[1] in written else "",
+            succeeded=len(step.billed),
+            failed=step.failed,
+            unfinished=batch.rows - count,
+            usage=sum((row.usage for row in step.billed), SandboxUsage()),
+        )
+        self._store.save(ended, *files, *step.billed)
+        return ended
+
+    def _answered(self, dialect: SandboxDialect, batch: SandboxBatch, row: Row, step: _ExecutionStep) -> bytes:
+        """Return the row's lines in the result file. Raises Rejection."""
+        question = dialect.question(row, batch)
+        fault = self._faults.due(batch.provider, "row", f"{dialect.key(row)}\n{question.model}")
+        if fault.action == "missing":
+            return b""
+        reply = _with_cache(question, self._reply(question, fault), step.prefix)
+        step.prefix = step.prefix or question.prefix
+        usd = charge(batch.provider, question.model, reply.usage)
+        step.billed.append(BilledRow(batch.provider, batch.id, question.custom_id, question.model, reply.usage, usd))
+        line = _line(dialect.success(row, question, reply))
+        match fault.action:
+            case "malformed_line":
+                return line[: len(line) // 2] + b"\n"
+            case "duplicate":
+                second = replace(reply, text=f"{reply.text} (once more)")
+                return _line(dialect.success(row, question, second)) + line
+            case "unknown_id":
+                stranger = replace(question, custom_id=f"unknown-{question.custom_id}"[:64])
+                return _line(dialect.success(row, stranger, reply)) + line
+        return line
+
+    def _reply(self, question: Question, fault: Fault) -> ModelReply:
+        if fault.action == "error":
+            raise Rejection(fault.status, fault.name or "injected failure of this row", code=fault.kind or None)
+        try:
+            with self._answering:
+                reply = self._answerer.answer(question)
+        except Exception as error:  # a broken answerer costs its rows, with the reason in them, never the server
+            _LOG.exception("the answerer failed on %s", question.custom_id)
+            message = f"the sandbox's answerer failed: {type(error).__name__}: {error}"
+            raise Rejection(500, message, code="sandbox_answerer") from error
+        half = reply.text[: len(reply.text) // 2]
+        match fault.action:
+            case "malformed_text":
+                return replace(reply, text=half + '\\ "{')
+            case "truncated":
+                return replace(reply, text=half, finish="length")
+            case "refused":
+                return replace(reply, text="I cannot help with this.", finish="refusal")
+        return reply
+
+
+def _shuffled(path: Path, batch: SandboxBatch) -> Iterator[Row]:
+    offsets, position = [], 0
+    with path.open("rb") as source:
+        for line in source:
+            offsets += [position] if line.strip() else []
+            position += len(line)
+        random.Random(f"0:{batch.provider}:{batch.rows}").shuffle(offsets)
+        for offset in offsets[: batch.rows]:
+            source.seek(offset)
+            yield orjson.loads(source.readline())
+
+
+def _line(row: dict[str, object]) -> bytes:
+    try:
+        return orjson.dumps(row) + b"\n"
+    except TypeError:  # a lone surrogate: JSON can carry it as an escape, which is for the client to survive
+        return json.dumps(row, separators=(",", ":")).encode() + b"\n"
+
+
+def _with_cache(question: Question, reply: ModelReply, cached: CachedPrefix | None) -> ModelReply:
+    """The reply with what was read from the cache, or written to it."""
+    prefix = question.prefix
+    if prefix is None:
+        return reply
+    tokens = text_tokens(prefix.text) // prefix.step * prefix.step
+    if prefix == cached:
+        return replace(reply, cached_input_tokens=tokens)
+    return replace(reply, cache_write_tokens=tokens) if prefix.bills_writes else reply
+
 
 OUTCOMES = ("completed", "failed", "expired", "cancelled")
 PHASES = ("validating", "running", "finalizing", "cancelling", *OUTCOMES)

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
-from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question
-from layton_batch.sandbox.answerers.reply_forms import text_tokens
-from layton_batch.sandbox.engine.dialect import Rejection, Row
+from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question, text_tokens
+from layton_batch.sandbox.engine.lifecycle import Rejection, Row
 from layton_batch.sandbox.engine.store import SandboxBatch, new_id
 from layton_batch.sandbox.wire.api import CHAT, DAY, ProviderApi, SandboxCall
 from layton_batch.sandbox.wire.reading import (
     Body,
+    completion,
     conversation,
+    message_with_refusal,
     of_kind,
     one_of,
     output_limit,
     required,
+    response,
     section,
     strict_schema,
+    usage_view,
 )
-from layton_batch.sandbox.wire.reply_bodies import completion, message_with_refusal, response, usage_view
 
 _RESPONSES = "/v1/responses"
 _LEAST_CACHED, _CACHE_STEP = 1024, 128

@@ -8,13 +8,11 @@ from itertools import islice
 import orjson
 
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
-from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.lifecycle import PHASES
+from layton_batch.sandbox.engine.lifecycle import PHASES, Rejection, Row
 from layton_batch.sandbox.engine.store import SandboxBatch
 from layton_batch.sandbox.wire.api import CHAT, DAY, SandboxCall, rfc3339
 from layton_batch.sandbox.wire.openai_api import OpenAIApi
-from layton_batch.sandbox.wire.reading import required
-from layton_batch.sandbox.wire.reply_bodies import completion, message_with_refusal
+from layton_batch.sandbox.wire.reading import completion, message_with_refusal, required
 
 _PAGE = 1000
 
