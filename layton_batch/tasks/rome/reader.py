@@ -239,7 +239,7 @@ def _numbers(text: str) -> Iterator[float]:
 
 
 def _value(match: re.Match[str]) -> float:
-    value = float(f"{re.sub('[ ,]', '', match['digits'])}e{match['power'] or 0}") / (int(match["below"] or 1) or 1)
+    value = float(f"{re.sub('[ ,]', '', match['digits'])}e{match['power'] or 0}") / (float(match["below"] or 1) or 1)
     return (-value if match["sign"] else value) * _SCALES.get(match["scale"], 1.0)
 
 
