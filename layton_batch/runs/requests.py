@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from layton_batch.costs.estimate import PromptSize
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
-from layton_batch.providers.request_line import request_line
+from layton_batch.providers.wire_json import request_line
 from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
 from layton_batch.states import AnswerState
 from layton_batch.store.request_rows import asked_again

@@ -9,7 +9,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -107,103 +107,6 @@ def lines_of(path: Path) -> Iterator[bytes]:
                 yield line.rstrip(b"\r\n")
 
 
-@dataclass(slots=True)
-class _ExecutionStep:
-    """Results of the rows so far. ``prefix`` is what they left in the provider's cache."""
-
-    billed: list[BilledRow] = field(default_factory=list)
-    failed: int = 0
-    prefix: CachedPrefix | None = None
-
-
-class Executor:
-    """Answers rows in a shuffled order, which is also the order of the result files: no provider promises another."""
-
-    def __init__(self, store: Store, answerer: Answerer, faults: FaultBook) -> None:
-        self._store = store
-        self._answerer = answerer
-        self._faults = faults
-        self._answering = threading.Lock()
-
-    def run(self, dialect: SandboxDialect, batch: SandboxBatch, count: int) -> SandboxBatch:
-        """Execute the first ``count`` rows of the order, and write the others as the provider reports rows that never
-        ran. The batch, its result files and its bills are saved together at the end: what an earlier execution wrote
-        that was killed does not count."""
-        ids = [new_id(dialect.file_id), new_id(dialect.file_id)]
-        paths = [self._store.blob(batch.provider, name) for name in ids]
-        step = _ExecutionStep()
-        with paths[0].open("wb") as output, paths[1].open("wb") as errors:
-            failures = errors if dialect.error_file else output
-            for place, row in enumerate(_shuffled(self._store.blob(batch.provider, batch.input_id), batch)):
-                if place < count:
-                    try:
-                        output.write(self._answered(dialect, batch, row, step))
-                    except Rejection as rejection:
-                        failures.write(_line(dialect.failure(dialect.key(row), rejection)))
-                        step.failed += 1
-                elif (line := dialect.unfinished(dialect.key(row), batch.phase)) is not None:
-                    failures.write(_line(line))
-        files = [
-            StoredFile(name, batch.provider, name, "batch_output", batch.ended or 0.0, size, "")
-            for name, path in zip(ids, paths, strict=True)
-            if (size := path.stat().st_size)
-        ]
-        written = {file.id for file in files}
-        ended = replace(
-            batch,
-            output_id=ids[0] if ids[0] in written else "",  # a file exists only where it has lines
-            error_id=ids[1] if ids[1] in written else "",
-            succeeded=len(step.billed),
-            failed=step.failed,
-            unfinished=batch.rows - count,
-            usage=sum((row.usage for row in step.billed), SandboxUsage()),
-        )
-        self._store.save(ended, *files, *step.billed)
-        return ended
-
-    def _answered(self, dialect: SandboxDialect, batch: SandboxBatch, row: Row, step: _ExecutionStep) -> bytes:
-        """Return the row's lines in the result file. Raises Rejection."""
-        question = dialect.question(row, batch)
-        fault = self._faults.due(batch.provider, "row", f"{dialect.key(row)}\n{question.model}")
-        if fault.action == "missing":
-            return b""
-        reply = _with_cache(question, self._reply(question, fault), step.prefix)
-        step.prefix = step.prefix or question.prefix
-        usd = charge(batch.provider, question.model, reply.usage)
-        step.billed.append(BilledRow(batch.provider, batch.id, question.custom_id, question.model, reply.usage, usd))
-        line = _line(dialect.success(row, question, reply))
-        match fault.action:
-            case "malformed_line":
-                return line[: len(line) // 2] + b"\n"
-            case "duplicate":
-                second = replace(reply, text=f"{reply.text} (once more)")
-                return _line(dialect.success(row, question, second)) + line
-            case "unknown_id":
-                stranger = replace(question, custom_id=f"unknown-{question.custom_id}"[:64])
-                return _line(dialect.success(row, stranger, reply)) + line
-        return line
-
-    def _reply(self, question: Question, fault: Fault) -> ModelReply:
-        if fault.action == "error":
-            raise Rejection(fault.status, fault.name or "injected failure of this row", code=fault.kind or None)
-        try:
-            with self._answering:
-                reply = self._answerer.answer(question)
-        except Exception as error:  # a broken answerer costs its rows, with the reason in them, never the server
-            _LOG.exception("the answerer failed on %s", question.custom_id)
-            message = f"the sandbox's answerer failed: {type(error).__name__}: {error}"
-            raise Rejection(500, message, code="sandbox_answerer") from error
-        half = reply.text[: len(reply.text) // 2]
-        match fault.action:
-            case "malformed_text":
-                return replace(reply, text=half + '\\ "{')
-            case "truncated":
-                return replace(reply, text=half, finish="length")
-            case "refused":
-                return replace(reply, text="I cannot help with this.", finish="refusal")
-        return reply
-
-
 def _shuffled(path: Path, batch: SandboxBatch) -> Iterator[Row]:
     offsets, position = [], 0
     with path.open("rb") as source:
@@ -253,11 +156,12 @@ class _End(NamedTuple):
 class SandboxEngine:
     """Creates, moves and cancels batches of all providers. Thread-safe; work on one batch excludes only that batch."""
 
-    def __init__(self, store: Store, executor: Executor, faults: FaultBook, config: SandboxConfig) -> None:
+    def __init__(self, store: Store, faults: FaultBook, config: SandboxConfig, answerer: Answerer) -> None:
         self.store = store
         self.config = config
-        self._executor = executor
         self._faults = faults
+        self._answerer = answerer
+        self._answering = threading.Lock()
         self._locks: dict[tuple[str, str], threading.RLock] = {}
         self._guard = threading.Lock()
 
@@ -336,7 +240,7 @@ class SandboxEngine:
         if end.outcome == "failed" and batch.problem is None:
             batch = replace(batch, problem=BatchRefusal(batch.fate.kind, batch.fate.name or "the batch was stopped"))
         keeps = end.outcome == "completed" or dialect.partial
-        return self._executor.run(dialect, batch, int(end.share * batch.rows) if keeps else 0)
+        return self._run(dialect, batch, int(end.share * batch.rows) if keeps else 0)
 
     def _end(self, batch: SandboxBatch) -> _End:
         seconds, fate = self.config.batch_seconds, batch.fate
@@ -363,3 +267,91 @@ class SandboxEngine:
     def _lock(self, provider: str, batch_id: str) -> threading.RLock:
         with self._guard:
             return self._locks.setdefault((provider, batch_id), threading.RLock())
+
+    # ---- rows
+
+    def _run(self, dialect: SandboxDialect, batch: SandboxBatch, count: int) -> SandboxBatch:
+        """Execute the first ``count`` rows of a shuffled order, which is also the order of the result files, for no
+        provider promises another. Write the others as the provider reports rows that never ran.
+
+        One row is in memory at a time. The batch, its result files and its bills are saved together at the end: what an
+        earlier execution wrote that was killed does not count.
+        """
+        ids = [new_id(dialect.file_id), new_id(dialect.file_id)]
+        paths = [self.store.blob(batch.provider, name) for name in ids]
+        billed: list[BilledRow] = []
+        failed, cached = 0, None
+        with paths[0].open("wb") as output, paths[1].open("wb") as errors:
+            failures = errors if dialect.error_file else output
+            for place, row in enumerate(_shuffled(self.store.blob(batch.provider, batch.input_id), batch)):
+                key = dialect.key(row)
+                if place >= count:
+                    line = dialect.unfinished(key, batch.phase)
+                    failures.write(b"" if line is None else _line(line))
+                    continue
+                try:
+                    question = dialect.question(row, batch)
+                    fault = self._faults.due(batch.provider, "row", f"{key}\n{question.model}")
+                    if fault.action == "missing":
+                        continue
+                    reply = _with_cache(question, self._reply(question, fault), cached)
+                except Rejection as rejection:
+                    failures.write(_line(dialect.failure(key, rejection)))
+                    failed += 1
+                    continue
+                cached = cached or question.prefix
+                usd = charge(batch.provider, question.model, reply.usage)
+                billed.append(BilledRow(batch.provider, batch.id, question.custom_id, question.model, reply.usage, usd))
+                output.write(_reply_lines(dialect, row, question, reply, fault.action))
+        sizes = {name: path.stat().st_size for name, path in zip(ids, paths, strict=True)}
+        output_id, error_id = (name if sizes[name] else "" for name in ids)  # a file exists only where it has lines
+        ended = replace(
+            batch,
+            output_id=output_id,
+            error_id=error_id,
+            succeeded=len(billed),
+            failed=failed,
+            unfinished=batch.rows - count,
+            usage=sum((row.usage for row in billed), SandboxUsage()),
+        )
+        files = (
+            StoredFile(name, batch.provider, name, "batch_output", batch.ended or 0.0, size, "")
+            for name, size in sizes.items()
+            if size
+        )
+        self.store.save(ended, *files, *billed)
+        return ended
+
+    def _reply(self, question: Question, fault: Fault) -> ModelReply:
+        if fault.action == "error":
+            raise Rejection(fault.status, fault.name or "injected failure of this row", code=fault.kind or None)
+        try:
+            with self._answering:
+                reply = self._answerer.answer(question)
+        except Exception as error:  # a broken answerer costs its rows, with the reason in them, never the server
+            _LOG.exception("the answerer failed on %s", question.custom_id)
+            message = f"the sandbox's answerer failed: {type(error).__name__}: {error}"
+            raise Rejection(500, message, code="sandbox_answerer") from error
+        half = reply.text[: len(reply.text) // 2]
+        match fault.action:
+            case "malformed_text":
+                return replace(reply, text=half + '\\ "{')
+            case "truncated":
+                return replace(reply, text=half, finish="length")
+            case "refused":
+                return replace(reply, text="I cannot help with this.", finish="refusal")
+        return reply
+
+
+def _reply_lines(dialect: SandboxDialect, row: Row, question: Question, reply: ModelReply, fault: str) -> bytes:
+    """Return a row's lines in the result file."""
+    line = _line(dialect.success(row, question, reply))
+    match fault:
+        case "malformed_line":
+            return line[: len(line) // 2] + b"\n"
+        case "duplicate":
+            return _line(dialect.success(row, question, replace(reply, text=f"{reply.text} (once more)"))) + line
+        case "unknown_id":
+            stranger = replace(question, custom_id=f"unknown-{question.custom_id}"[:64])
+            return _line(dialect.success(row, stranger, reply)) + line
+    return line

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase
+from types import MappingProxyType
 
 from layton_batch.errors import DataError
 from layton_batch.records import Item, JsonValue
@@ -268,3 +269,34 @@ def _index_of(text: str, options: Sequence[str]) -> int | None:
         return ascii_uppercase.index(letter[1].upper())
     alike = [index for index, option in enumerate(options) if option.casefold() == text.casefold()]
     return alike[0] if len(alike) == 1 else None
+
+
+METRICS = ("trad_score", "idk_score", "idk_freq", "extract_fail")
+"""In the published order; the first is the one the published table is sorted by."""
+Marks = Mapping[str, float]
+"""One reply's marks: right (0, 1), right-or-penalised (-1, 0, 1), abstained (0, 1), unreadable (0, 1)."""
+
+
+def _marks(*values: float) -> Marks:
+    return MappingProxyType(dict(zip(METRICS, values, strict=True)))
+
+
+CORRECT, WRONG, ABSTAINED, NO_LETTER = "correct", "wrong", "abstained", "no_letter"
+MARKS: Mapping[str, Marks] = {
+    CORRECT: _marks(1.0, 1.0, 0.0, 0.0),
+    WRONG: _marks(0.0, -1.0, 0.0, 0.0),
+    ABSTAINED: _marks(0.0, 0.0, 1.0, 0.0),
+    NO_LETTER: _marks(0.0, -1.0, 0.0, 1.0),
+}
+"""Marks by the outcome of a reply; each reply has exactly one."""
+
+
+def outcome_of(letter: str | None, gold: str, idk_letter: str) -> str:
+    """Return the outcome of the letter a reply gives; None: it could not be read.
+
+    ``gold``: every letter that is right (more than one only where two options have the same text). A letter the item
+    has no option for is wrong.
+    """
+    if letter is None:
+        return NO_LETTER
+    return ABSTAINED if letter == idk_letter else CORRECT if letter in gold else WRONG

@@ -19,23 +19,26 @@ from pydantic import Field
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
+from layton_batch.tasks.benchmark_rows import bundled_file
 from layton_batch.tasks.mcq_idk.items import (
+    CORRECT,
+    MARKS,
     MAX_OPTIONS,
+    METRICS,
     MIN_OPTIONS,
+    NO_LETTER,
     Key,
     belongs,
     idk_letter,
     item_from,
     item_key,
     option_letters,
+    outcome_of,
 )
-from layton_batch.tasks.mcq_idk.metrics import CORRECT, MARKS, METRICS, NO_LETTER, outcome_of
 from layton_batch.tasks.mcq_idk.published_letters import read_original, without_think_blocks
-from layton_batch.tasks.packaged import PROMPTS, bundled_file
 from layton_batch.tasks.protocol import TaskOptions, TaskSettings
-from layton_batch.tasks.reply_json import ENDINGS, unread
+from layton_batch.tasks.reply_json import ENDINGS, unread, without_thoughts
 from layton_batch.tasks.templates import Templates, TemplateVariables
-from layton_batch.tasks.thoughts import without_thoughts
 
 ORIGINAL, ORIGINAL_V2, CORRECTED = "original", "original_v2", "corrected"
 """``original``: evaluate-idk to the letter, with its first prompts (all GPQA rows of its table). ``original_v2``: the
@@ -76,9 +79,7 @@ class McqIdkTask:
             raise ManifestError(f"task_options.instruction = false is for protocol {ORIGINAL_V2!r}")
         self.protocol: str = settings.protocol
         self._split, self._settings = options.split, settings
-        self._templates = Templates(
-            PROMPTS / "mcq_idk", _SLOTS, options.prompts, as_written=self.protocol == ORIGINAL_V2
-        )
+        self._templates = Templates("mcq_idk", _SLOTS, options.prompts, as_written=self.protocol == ORIGINAL_V2)
 
     def span(self, metric: str) -> tuple[float, float]:
         """A wrong answer costs as much as a right one earns by ``idk_score``; the others are from 0 to 1."""

@@ -16,8 +16,8 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from layton_batch.records import JsonValue
+from layton_batch.tasks.reply_json import without_thoughts
 from layton_batch.tasks.rome.published import RomeGrade
-from layton_batch.tasks.thoughts import without_thoughts
 
 # ---- one spelling, and the part of a reply that states its answer --------------------------------------------------
 

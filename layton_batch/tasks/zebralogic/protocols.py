@@ -31,8 +31,7 @@ import msgspec
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.reply_json import objects
-from layton_batch.tasks.thoughts import without_thoughts
+from layton_batch.tasks.reply_json import objects, without_thoughts
 
 
 class Tag(StrEnum):

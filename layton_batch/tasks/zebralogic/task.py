@@ -16,8 +16,7 @@ from typing import Literal
 from layton_batch.errors import DataError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.benchmark_rows import ItemRow
-from layton_batch.tasks.packaged import PROMPTS, bundled_file
+from layton_batch.tasks.benchmark_rows import ItemRow, bundled_file
 from layton_batch.tasks.protocol import TaskOptions, TaskSettings
 from layton_batch.tasks.reply_json import ENDINGS, is_whole_object, joined, unread
 from layton_batch.tasks.templates import Templates, TemplateVariables, block
@@ -76,7 +75,7 @@ class ZebraLogicTask:
         self.protocol: str = settings.protocol
         self.rules = PROTOCOLS[self.protocol]
         self._options = options
-        self._templates = Templates(PROMPTS / "zebralogic" / self.protocol, _SLOTS, options.prompts)
+        self._templates = Templates(f"zebralogic/{self.protocol}", _SLOTS, options.prompts)
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items. Where an id is there twice, its set is put before it."""

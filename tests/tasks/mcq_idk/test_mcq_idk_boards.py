@@ -13,7 +13,7 @@ from PIL import Image
 
 from layton_batch.drawing import rendered
 from layton_batch.tasks.mcq_idk.bar_chart import bar_chart
-from layton_batch.tasks.mcq_idk.metrics import MARKS, METRICS, Marks
+from layton_batch.tasks.mcq_idk.items import MARKS, METRICS, Marks
 from layton_batch.tasks.mcq_idk.published_table import TableRow, ensemble_votes, markdown, ordered, vote_estimates
 from layton_batch.tasks.offline import Estimate
 
