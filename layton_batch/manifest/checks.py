@@ -14,13 +14,14 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, TypeVar, Union, cast, get_args, get_origin
 
+import orjson
 from pydantic import BaseModel, ValidationError
 
 from layton_batch import providers
 from layton_batch.errors import DataError, LaytonBatchError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.sources import near_file
-from layton_batch.manifest.form import SECRET_NAME, JudgeTable, PanelFile
+from layton_batch.manifest.form import SECRET_NAME, JudgeTable, ManifestForm, PanelFile
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.prompt_files import PromptFiles, prompt_path
@@ -33,6 +34,7 @@ from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
 
 _PACKAGE = Path(__file__).parents[1]
 _SHIPPED = (_PACKAGE / "manifests", _PACKAGE.parent / "manifests")
@@ -287,3 +289,28 @@ def _image(path: Path) -> str:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
     return f"data:{media_type(content, str(path))};base64,{b64encode(content).decode()}"
+
+
+SCHEMA_FILE = "layton-batch.schema.json"
+"""Name of the schema's file beside a manifest."""
+
+
+def manifest_schema() -> Mapping[str, object]:
+    """Return the schema of the manifest's form. It knows the tasks and providers that are installed here, and allows
+    others: what is wrong beyond the form, `plan` says."""
+    from layton_batch.providers import provider_names
+    from layton_batch.tasks import task_names
+
+    schema = ManifestForm.model_json_schema()
+    schema["properties"]["models"]["type"] = ["array", "string"]  # a string names a file with the tables
+    tables = schema["$defs"]
+    named = [(schema, "task", task_names())]
+    named += [(tables[name], "provider", provider_names()) for name in ("ModelTable", "JudgeTable", "PriceTable")]
+    for table, key, names in named:
+        table["properties"][key]["anyOf"] = [{"enum": list(names)}, {"type": "string"}]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "A manifest of layton-batch"}
+
+
+def schema_text() -> str:
+    """Return the schema as the text of a file."""
+    return orjson.dumps(manifest_schema(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
