@@ -335,7 +335,7 @@ class PaidAnswers:
         What a sandbox on this machine or a gateway answered is no answer of its provider's, and a manifest may ask
         everything anew.
         """
-        own = "" if self.manifest.policy.reuse else _of_run(self.manifest.run_id())
+        own = "" if self.manifest.policy.reuse else _of_run(self.manifest.name)
         return scoped(digest, f"{own}{self._place(spec.provider)}")
 
     def _place(self, provider: str) -> str:

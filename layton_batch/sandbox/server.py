@@ -32,10 +32,9 @@ from layton_batch.sandbox.wire.api import JsonReply
 from layton_batch.sandbox.wire.gateway import Gateway, OpenProtocol
 from layton_batch.sandbox.wire.gemini_api import GeminiApi
 from layton_batch.sandbox.wire.mistral_api import MistralApi
-from layton_batch.sandbox.wire.openai_api import DoublewordApi, GroqApi, OpenAIApi
+from layton_batch.sandbox.wire.openai_api import DoublewordApi, GroqApi, OpenAIApi, XaiApi
 from layton_batch.sandbox.wire.openrouter_api import OpenRouterApi
 from layton_batch.sandbox.wire.together_api import TogetherApi
-from layton_batch.sandbox.wire.xai_api import XaiApi
 
 APIS = (
     OpenAIApi,

@@ -23,7 +23,9 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.mcq_idk.items import (
+from layton_batch.tasks.mcq_idk.published_table import TableRow, ensemble_votes, markdown, ordered, vote_estimates
+from layton_batch.tasks.mcq_idk.task import (
+    CORRECTED,
     MAX_OPTIONS,
     METRICS,
     MIN_OPTIONS,
@@ -32,8 +34,6 @@ from layton_batch.tasks.mcq_idk.items import (
     item_key,
     option_letters,
 )
-from layton_batch.tasks.mcq_idk.published_table import TableRow, ensemble_votes, markdown, ordered, vote_estimates
-from layton_batch.tasks.mcq_idk.task import CORRECTED
 from layton_batch.tasks.offline import (
     Columns,
     Document,
