@@ -1,4 +1,8 @@
-"""From what SDKs and HTTP libraries raise to what this package raises.
+"""Errors of providers: from what SDKs and HTTP libraries raise to what this package raises, the classes of errors, and
+result rows without an answer to read.
+
+A damaged row may be of a request that was carried out and paid for, so it never ends in a class that is bought again by
+itself.
 
 Exceptions are told apart by the names of their classes and the shape of their fields, never by ``isinstance``: the SDKs
 are built on two HTTP libraries of the same shape (httpx, httpx2), two of them leak raw transport errors, and asking for

@@ -2,7 +2,7 @@
 misbehave.
 
 Stands alone: it imports nothing else of this package, so that a mistake in how we read a provider is not repeated here.
-`wire` is HTTP, a file a provider's API; `engine` plays batches over time (`faults` documents the fault file,
+`wire` is HTTP, by providers; `engine` plays batches over time (`faults` documents the fault file,
 `lifecycle` how time passes); `answerers` say what models answer (`questions`: what they see). Each knows only those
 after it.
 """

@@ -1,4 +1,7 @@
-"""Quality of the simulated models: the profiles of `profiles.toml`; for any other model one derived from its name."""
+"""Quality of the simulated models: the profiles of `profiles.toml`; for any other model one derived from its name.
+
+Draws are the same in every process and whatever the order of the questions: digests of what they depend on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The life of a batch as a function of the clock. Nothing runs in the background: whoever looks moves the batch on."""
+"""The life of a batch as a function of the clock, and the execution of its rows. Nothing runs in the background:
+whoever looks moves the batch on."""
 
 from __future__ import annotations
 

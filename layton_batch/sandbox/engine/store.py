@@ -1,4 +1,5 @@
-"""Everything the server remembers: file bytes in a folder, all records in one SQLite file beside it.
+"""Everything the server remembers: file bytes in a folder, all records in one SQLite file beside it; and the bill,
+every executed row at the sandbox's own prices, in exact decimals.
 
 A batch that ended, the bills of its rows and its result files go into one transaction, so a sandbox that is killed and
 started again on the same folder neither forgets a batch nor bills a row twice.

@@ -1,4 +1,5 @@
-"""OpenAI's files and batches, and the two providers of its shape: Groq and Doubleword."""
+"""OpenAI's files and batches, and the providers of its shape: Groq, Doubleword and xAI, whose batches are its own:
+counts in place of a status word, and results as pages of rows."""
 
 from __future__ import annotations
 

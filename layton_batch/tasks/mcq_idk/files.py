@@ -5,6 +5,10 @@ letter) and ``n_options`` (real options, default 4). Items have ``item_id`` or `
 and the right one in any form of this task. Such items name no letter: a letter of a prediction means the order of the
 prediction's own ``options``, else its own ``gold``, else the order of the options in the file of items. A prediction
 may have ``finish_reason``: the corrected protocol reads no answer out of a refusal, and minds that a reply was cut off.
+
+lighteval's own files stand below a folder ``results``. ``results/<model>/results_<time>.json`` has the totals of a run,
+and ``details/<model>/<time>/details_<task>_<time>.parquet`` its replies, a row a question, with ``doc`` (query,
+choices, gold_index, id) and ``model_response`` (text). The last choice is "I don't know".
 """
 
 from __future__ import annotations

@@ -1,8 +1,14 @@
 """mcq_idk: multiple choice where "I don't know" is the last option, and a mistake costs a point (evaluate-idk).
 
-Any data set with 2 to 25 options an item; ``items.py`` beside this module says which columns are read. The options are
-shuffled once, when rows become items, and kept on the item: ``payload`` has ``options`` as shown, ``gold`` and
-``idk_letter`` (letters), ``order`` (of each shown option, its index in the row) and ``seed``.
+Any data set with 2 to 25 options an item. Columns are found whatever their case. Five shapes are read: ``options`` (or
+``choices``) with the right one in ``answer``, ``gold``, ``answer_index``, ``label``, ``answerKey``, ``correct``,
+``expected`` or ``target`` (an index from 0, a letter, or the option's text); ARC's ``choices`` with a list of texts and
+one of labels; a column an option, ``A``, ``B`` … (or ``option_a`` …), with the right one named so too; GPQA's ``Correct
+Answer`` and ``Incorrect Answer 1`` …; and lists written as text, as some tables hold them. idk-eval's rows have the
+same question with several numbers of options, in ``options_4`` and ``answer_index_4`` and others.
+
+The options are shuffled once, when rows become items, and kept on the item: ``payload`` has ``options`` as shown,
+``gold`` and ``idk_letter`` (letters), ``order`` (of each shown option, its index in the row) and ``seed``.
 """
 
 from __future__ import annotations
