@@ -3,13 +3,13 @@ reply that holds every result of a batch. Neither is held in memory."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from tempfile import TemporaryFile
 
 import msgspec
-import orjson
 
 from layton_batch.errors import FileError
 from layton_batch.providers.wire_errors import CUSTOM_ID
@@ -76,6 +76,7 @@ def inline_results(
 
     The reply is held on disk. One with what JSON lacks, such as half a surrogate pair, is read in memory.
     """
+    rows: Iterator[bytes]
     with TemporaryFile() as file:
         file.writelines(pieces)
         file.flush()
@@ -83,12 +84,13 @@ def inline_results(
             fields = msgspec.json.decode(mmap(file.fileno(), 0, access=ACCESS_READ), type=dict[str, msgspec.Raw])
             results = msgspec.json.decode(fields.get(name, b"[]"), type=list[msgspec.Raw])
             rest = {key: parse_json(bytes(value), provider, reply_name) for key, value in fields.items() if key != name}
-            rest |= {name: []} if name in fields else {}
+            if name in fields:
+                rest[name] = []
             rows = (bytes(row).replace(b"\n", b" ").replace(b"\r", b" ") for row in results)  # none within a text
         except (msgspec.MsgspecError, ValueError, RecursionError):
             file.seek(0)
             rest = dict(parse_object(file.read(), provider, reply_name))
-            listed = rest.get(name)
-            rows = map(orjson.dumps, listed if isinstance(listed, list) else ())
-            rest |= {name: []} if isinstance(listed, list) else {}
+            rows = iter(())
+            if isinstance(listed := rest.get(name), list):
+                rows, rest[name] = (json.dumps(row).encode() for row in listed), []
     return rows, rest
