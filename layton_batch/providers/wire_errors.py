@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from email.utils import parsedate_to_datetime
-from functools import partial
 
 import orjson
 
@@ -409,12 +408,17 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait by ``retry-after-ms`` or ``retry-after`` (seconds, or an HTTP date measured against
     the reply's own ``date``), within 0 and LONGEST_WAIT; None if the headers do not say."""
     lowered = {str(key).lower(): str(value) for key, value in headers.items()}
-    written, milliseconds = lowered.get("retry-after", ""), lowered.get("retry-after-ms", "")
 
     def until() -> float:
-        return (parsedate_to_datetime(written) - parsedate_to_datetime(lowered["date"])).total_seconds()
+        then, now = (parsedate_to_datetime(lowered[name]) for name in ("retry-after", "date"))
+        return (then - now).total_seconds()
 
-    for reading in (lambda: float(milliseconds) / 1000, partial(float, written), until):
+    readings: tuple[Callable[[], float], ...] = (
+        lambda: float(lowered["retry-after-ms"]) / 1000,
+        lambda: float(lowered["retry-after"]),
+        until,
+    )
+    for reading in readings:
         with suppress(ValueError, TypeError, OverflowError, LookupError):
             if math.isfinite(seconds := reading()):
                 return min(max(seconds, 0.0), LONGEST_WAIT)

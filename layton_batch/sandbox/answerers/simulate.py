@@ -324,8 +324,7 @@ class SimulateAnswerer:
         text = "" if span and item else question.text
         if span is None:
             span = ReasoningSpan(self._compared(question.text, item), -1, -1)
-        key = (self._seed, name, span, text)
-        on_answer, on_justification = _verdict(question.model, span.truth, *key)
+        on_answer, on_justification = _verdict(question.model, span.truth, self._seed, name, span, text)
         words = _IN_WORDS[on_answer]
         if question.schema is None and questions.JUDGEMENT in question.text:
             return reply_of(question, f"{words}\n\n{questions.JUDGEMENT}{int(on_answer)}")
