@@ -79,7 +79,7 @@ _Names = Annotated[_Texts, Field(min_length=1)]
 _Number = Annotated[int | float, Field(allow_inf_nan=False)]
 
 
-class Evaluator(BaseModel):
+class _Evaluator(BaseModel):
     """The arguments of an evaluator, as annotations have them, and its rule."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -115,7 +115,7 @@ def _mentions(text: str, names: Sequence[str]) -> bool:
     )
 
 
-class KeyItems(Evaluator):
+class _KeyItems(_Evaluator):
     """Every inner list has a name in the answer, or any one of a plain list."""
 
     key_items: Annotated[_Names | Annotated[list[_Names], Field(min_length=1)], Field(union_mode="left_to_right")]
@@ -129,7 +129,7 @@ class KeyItems(Evaluator):
         return RomeGrade(int(all(_mentions(text, names) for names in folded)), statement.text)
 
 
-class Location(Evaluator):
+class _Location(_Evaluator):
     """The answer is worth what the first list is that has a name in it."""
 
     location_fine_grained: _Names
@@ -158,7 +158,7 @@ _LEADING = re.compile(rf"\W*({_GROUP})")
 _BETWEEN_LETTERS = re.compile(r"[\s,;/&+、|()\[\]<>.。:\"'与和及-]|\band\b")
 
 
-class Choices(Evaluator):
+class _Choices(_Evaluator):
     """The answer commits to the label's letters; small ones alone are letters if there are as many."""
 
     label: Annotated[str, Field(min_length=1)]
@@ -180,7 +180,7 @@ class Choices(Evaluator):
 _SEPARATORS = re.compile(r"[-=]>|[,;|/>→⇒、\n]+|\s-+\s|\b(?:and\s)?then\b|\band\b")
 
 
-class OrderedList(Evaluator):
+class _OrderedList(_Evaluator):
     """The answer lists just these things in this order; things of one letter may stand without separators."""
 
     order: str | Annotated[list[str | int | float], Field(min_length=1)]
@@ -217,7 +217,7 @@ _SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "万": 1e4, "亿": 1
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
-class NumberMatching(Evaluator):
+class _NumberMatching(_Evaluator):
     """The first number of a marked answer, or the last one of another, is within a tenth of a ``float``, or within a
     thousandth of an ``int``."""
 
@@ -243,12 +243,12 @@ def _value(match: re.Match[str]) -> float:
     return (-value if match["sign"] else value) * _SCALES.get(match["scale"], 1.0)
 
 
-EVALUATORS: Mapping[str, type[Evaluator]] = {
-    "key_items_matching": KeyItems,
-    "choices_matching": Choices,
-    "ordered_list_matching": OrderedList,
-    "number_matching": NumberMatching,
-    "location_matching": Location,
+EVALUATORS: Mapping[str, type[_Evaluator]] = {
+    "key_items_matching": _KeyItems,
+    "choices_matching": _Choices,
+    "ordered_list_matching": _OrderedList,
+    "number_matching": _NumberMatching,
+    "location_matching": _Location,
 }
 """The evaluators by the name an annotation gives them."""
 
