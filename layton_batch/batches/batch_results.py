@@ -32,8 +32,7 @@ from layton_batch.errors import (
 )
 from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import NO_REASON, NO_REPLY, ResultPart
-from layton_batch.providers.result_rows import named_in, unreadable
-from layton_batch.providers.wire_errors import unreadable_reply
+from layton_batch.providers.wire_errors import named_in, unreadable, unreadable_reply
 from layton_batch.providers.wire_json import clean
 from layton_batch.records import Batch, End, Response, Snapshot
 from layton_batch.states import BatchOutcome, ErrorClass, RequestOutcome

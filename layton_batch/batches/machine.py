@@ -46,7 +46,7 @@ from layton_batch.errors import (
     TransientProviderError,
     UnknownStatusError,
 )
-from layton_batch.providers.error_classes import concerns_account, failure_class
+from layton_batch.providers.wire_errors import concerns_account, failure_class
 from layton_batch.records import (
     Account,
     Batch,

@@ -15,9 +15,8 @@ from layton_batch.commands.starting import bundled_split
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import BATCHES
-from layton_batch.manifest.checks import load_manifest, shipped
+from layton_batch.manifest.checks import SCHEMA_FILE, load_manifest, schema_text, shipped
 from layton_batch.manifest.form import RUN_NAME
-from layton_batch.manifest.json_schema import SCHEMA_FILE, schema_text
 from layton_batch.manifest.model_checks import asked_models
 from layton_batch.settings import Settings
 from layton_batch.tasks import OWN, load_task, task_names, unknown_task

@@ -26,7 +26,7 @@ from layton_batch.grading.ranking import Ranking, items_of, ranked, to_json
 from layton_batch.grading.ranking import grade as grade_submission
 from layton_batch.grading.submissions import SearchSettings, submissions
 from layton_batch.manifest.asked import BUNDLED
-from layton_batch.manifest.item_notes import FIRST_IS_NEVER_RIGHT, first_is_never_right
+from layton_batch.manifest.item_check import FIRST_IS_NEVER_RIGHT, first_is_never_right
 from layton_batch.records import JsonValue
 from layton_batch.reports.document import Document
 from layton_batch.reports.leaderboard_tables import Leaderboard

@@ -10,7 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from layton_batch import tasks
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
 from layton_batch.files.addresses import is_address, shown
@@ -21,13 +20,13 @@ from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks import load_task, validate_items
 from layton_batch.tasks.protocol import Task, TaskOptions
+from layton_batch.tasks.templates import PROMPTS
 from layton_batch.text import one_line, shortened
 
 BUNDLED = "bundled"
 """The source that means the original items shipped with the package."""
 JUDGE_PROMPTS = "judge_"
 """Names of the templates that a jury sees begin so."""
-_TEMPLATES = Path(tasks.__file__).parent / "prompts"
 
 
 def manifest_task(manifest: Manifest, prompts_folder: Path | None = None, hints: int | None = None) -> Task:
@@ -46,7 +45,7 @@ def judge_prompts_sha256(
 
     ``own``: the manifest's templates, which replace those of the package. None: the package has no such templates.
     """
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in (_TEMPLATES / task).glob(f"{JUDGE_PROMPTS}*.txt")}
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in (PROMPTS / task).glob(f"{JUDGE_PROMPTS}*.txt")}
     if not texts:
         return None
     texts |= {name: text for name, text in (own or {}).items() if name.startswith(JUDGE_PROMPTS)}

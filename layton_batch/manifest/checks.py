@@ -8,19 +8,21 @@ from __future__ import annotations
 import reprlib
 import tomllib
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, TypeVar, Union, cast, get_args, get_origin
 
+import orjson
 from pydantic import BaseModel, ValidationError
 
 from layton_batch import providers
 from layton_batch.errors import DataError, LaytonBatchError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.sources import near_file
-from layton_batch.manifest.form import SECRET_NAME, JudgeTable, PanelFile
+from layton_batch.manifest.form import SECRET_NAME, JudgeTable, ManifestForm, PanelFile
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.prompt_files import PromptFiles, prompt_path
@@ -33,6 +35,7 @@ from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
 
 _PACKAGE = Path(__file__).parents[1]
 _SHIPPED = (_PACKAGE / "manifests", _PACKAGE.parent / "manifests")
@@ -93,6 +96,14 @@ class _Places:
             file = self.shared.get(str(key[0]), self.file) if key else self.file
             key = key if prefix is None else (self.arguments[prefix], *key[len(prefix) :])
         self.problems.append(": ".join(part for part in (file, _dotted(key), reason) if part))
+
+    @contextmanager
+    def noting(self, *key: str) -> Iterator[None]:
+        """Note what this package raises inside as a problem of a key; without one the message says which."""
+        try:
+            yield
+        except LaytonBatchError as error:
+            self.add(key, str(error))
 
     def complain(self) -> None:
         """Raise ManifestError with the problems, if there are any."""
@@ -170,12 +181,18 @@ def _loaded(tables: Toml, places: _Places, folder: Path, prompts: PromptFiles) -
     panel = _panel(manifest, places, folder)
     texts: dict[str, str] = {}
     for name, source in manifest.prompts.items():
-        try:
+        with places.noting("prompts", name):
             texts[name] = prompts.text(name, source, folder, manifest.name)
-        except DataError as error:
-            places.add(("prompts", name), str(error))
-    logo = _logo(manifest, places, folder)
-    task = _task(manifest, places, folder, texts)
+    logo = ""
+    task: Task | None = None
+    if manifest.site is not None and manifest.site.logo is not None:
+        with places.noting("site", "logo"):
+            logo = _image(folder / manifest.site.logo)
+    if manifest.task not in task_names():
+        places.add(("task",), unknown_task(manifest.task))
+    else:
+        with places.noting():
+            task = _task(manifest, folder, texts)
     if task is not None:
         metric, metrics = manifest.scoring.metric or task.metrics[0], tuple(task.metrics)
         if metric not in metrics:
@@ -242,17 +259,10 @@ def _check_own_providers(manifest: Manifest, places: _Places) -> None:
             places.add(("providers", name), f"{reason}environment")
 
 
-def _task(manifest: Manifest, places: _Places, folder: Path, texts: Mapping[str, str]) -> Task | None:
-    if manifest.task not in task_names():
-        places.add(("task",), unknown_task(manifest.task))
-        return None
+def _task(manifest: Manifest, folder: Path, texts: Mapping[str, str]) -> Task:
     paths = {name: prompt_path(manifest.prompts[name], text, folder) for name, text in texts.items()}
     options = TaskOptions(manifest.items.split, max(manifest.items.levels), paths, reasons=manifest.has_reasons)
-    try:
-        return load_task(manifest.task, options, cast("Mapping[str, JsonValue]", manifest.task_options))
-    except LaytonBatchError as error:
-        places.add((), str(error))  # the message says which of the options it is about
-        return None
+    return load_task(manifest.task, options, cast("Mapping[str, JsonValue]", manifest.task_options))
 
 
 def _check_jury(manifest: Manifest, places: _Places, judges: Iterable[JudgeTable], *, uses_jury: bool) -> None:
@@ -266,18 +276,8 @@ def _check_jury(manifest: Manifest, places: _Places, judges: Iterable[JudgeTable
             places.add(("models", index), f"{reason}; {advice}")
 
 
-def _logo(manifest: Manifest, places: _Places, folder: Path) -> str:
-    """Return the site's logo as a data URL, so that a page loads nothing; empty without one."""
-    if manifest.site is None or manifest.site.logo is None:
-        return ""
-    try:
-        return _image(folder / manifest.site.logo)
-    except DataError as error:
-        places.add(("site", "logo"), str(error))
-        return ""
-
-
 def _image(path: Path) -> str:
+    """Return a logo as a data URL, so that a page loads nothing."""
     try:
         if not path.is_file():
             raise DataError(f"no file {path}; a logo is a file on this machine")
@@ -287,3 +287,27 @@ def _image(path: Path) -> str:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
     return f"data:{media_type(content, str(path))};base64,{b64encode(content).decode()}"
+
+
+SCHEMA_FILE = "layton-batch.schema.json"
+"""Name of the schema's file beside a manifest."""
+
+
+def manifest_schema() -> Mapping[str, object]:
+    """Return the schema of the manifest's form. It knows the tasks and providers that are installed here, and allows
+    others: what is wrong beyond the form, `plan` says."""
+    schema = ManifestForm.model_json_schema()
+    schema["properties"]["models"]["type"] = ["array", "string"]  # a string names a file with the tables
+    tables = schema["$defs"]
+    named = [(schema, "task", task_names())]
+    named += [
+        (tables[name], "provider", providers.provider_names()) for name in ("ModelTable", "JudgeTable", "PriceTable")
+    ]
+    for table, key, names in named:
+        table["properties"][key]["anyOf"] = [{"enum": list(names)}, {"type": "string"}]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "A manifest of layton-batch"}
+
+
+def schema_text() -> str:
+    """Return the schema as the text of a file."""
+    return orjson.dumps(manifest_schema(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()

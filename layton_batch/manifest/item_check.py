@@ -9,18 +9,145 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from layton_batch.costs.estimate import image_size
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.files.item_list import picture_size, shown_digest
 from layton_batch.files.sources import Row, RowLocation, Rows
 from layton_batch.files.wrong_rows import with_more
-from layton_batch.manifest.item_notes import (
-    FIRST_IS_NEVER_RIGHT,
-    first_is_never_right,
-    lacks_reference,
-    repeated_questions,
-)
+from layton_batch.providers.protocol import PictureLimits
 from layton_batch.records import Image, Item
 from layton_batch.tasks import BUILT_IN, CHOICES, OWN, load_task
 from layton_batch.tasks.protocol import Task, TaskOptions
+from layton_batch.text import first_of, plural, shortened
+
+_FEWEST = 3
+"""Items from which on it may be no accident that the first option is right in none of them."""
+
+
+def item_notes(items: Sequence[Item], task: Task) -> list[str]:
+    """Return a sentence for each kind of fault that a run would pay for silently."""
+    notes = []
+    if task.uses_jury and (without := [item.id for item in items if lacks_reference(item)]):
+        notes.append(
+            f"{len(without)} of {plural(len(items), 'item')} without a reference ({_listed(without)}): judges go by "
+            "what they know there. The column `answer` says what is right"
+        )
+    if not task.uses_jury and first_is_never_right(items):
+        notes.append(FIRST_IS_NEVER_RIGHT)
+    if repeated := repeated_questions(items):
+        item, first = repeated[0]
+        more = f", and {plural(len(repeated) - 1, 'more item')} an earlier one" if len(repeated) > 1 else ""
+        notes.append(f"item {item.id!r} asks the same as {first.id!r}{more}: it counts twice; take one out")
+    return notes
+
+
+def picture_notes(items: Sequence[Item], provider: str, limits: PictureLimits) -> list[str]:
+    """Return a sentence for each reason for which a provider refuses pictures of these items."""
+    heavy = [item for item in items if any(picture_size(image) > limits.characters for image in item.images)]
+    large: dict[int, list[Item]] = {}
+    for item in items:
+        side = limits.side if len(item.images) <= limits.many else limits.side_of_many
+        if any(max(size) > side for size in map(image_size, item.images) if size):
+            large.setdefault(side, []).append(item)
+    notes = [(heavy, f"of more than {limits.characters // 4 * 3:,} bytes")] if heavy else []
+    notes += [(refused, f"with a side of more than {side:,} pixels") for side, refused in large.items()]
+    return [
+        f"{provider} refuses {plural(len(refused), 'item')} for a picture {reason} "
+        f"({first_of([item.id for item in refused])}): make it smaller, or leave the item out"
+        for refused, reason in notes
+    ]
+
+
+def lacks_reference(item: Item) -> bool:
+    """Return whether nothing says what is right."""
+    return item.answer is None and item.solution is None
+
+
+def first_is_never_right(items: Sequence[Item]) -> bool:
+    """Return whether items name the right option by an index, and none the first, so that they may count from 1."""
+    for item in items:
+        order, gold = item.payload.get("order"), item.payload.get("gold")
+        if not item.payload.get("is_index") or not isinstance(order, list) or not isinstance(gold, str):
+            return False
+        if order[ord(gold) - ord("A")] == 0:
+            return False
+    return len(items) >= _FEWEST
+
+
+FIRST_IS_NEVER_RIGHT = (
+    "the first option of its row is right in no item: numbers in `answer` count from 0, so that 2 is the third option; "
+    "if yours count from 1, take 1 off each, or write letters"
+)
+
+
+def repeated_questions(items: Sequence[Item]) -> list[tuple[Item, Item]]:
+    """Return each item that asks the same as an earlier one, with that one: capitals, blanks and the order of options
+    aside."""
+    first_by_text: dict[tuple[str, ...], Item] = {}
+    repeated = []
+    for item in items:
+        options = item.payload.get("options")
+        listed = sorted(map(str, options)) if isinstance(options, list) else []
+        pictures = (image.base64 for image in item.images)
+        key = (" ".join(item.question.casefold().split()), *listed, *pictures)
+        if (first := first_by_text.setdefault(key, item)) is not item:
+            repeated.append((item, first))
+    return repeated
+
+
+# ---- since the last run ----------------------------------------------------------------------------------------------
+
+
+def moved_items(old: Sequence[Item], new: Sequence[Item]) -> dict[str, str]:
+    """Return the earlier id of each new item whose question the run knows by another id only."""
+    earlier = {shown_digest(item): item.id for item in old}
+    same_ids = {(item.id, shown_digest(item)) for item in old}
+    digests = {item.id: shown_digest(item) for item in new}
+    return {
+        item_id: earlier[digest]
+        for item_id, digest in digests.items()
+        if digest in earlier and (item_id, digest) not in same_ids
+    }
+
+
+def move_note(old: Sequence[Item], new: Sequence[Item], seen: Sequence[tuple[str, str]]) -> str | None:
+    """Say that questions have other ids than before, and what becomes of their labels; None: they have not.
+
+    ``seen``: of each label the item's id and the digest of what was shown of it.
+    """
+    moved = moved_items(old, new)
+    if not moved:
+        return None
+    item_id, earlier = next(iter(moved.items()))
+    numbers = [item.id for item in new]
+    is_position = any(numbers == [str(start + at) for at in range(len(new))] for start in (0, 1))
+    why = "the rows' ids are their positions" if is_position else "their rows have new ids"
+    keep = "give the rows a column `id` with the earlier ids" if is_position else "give their rows the earlier ids"
+    before, now = (_counting(seen, items) for items in (old, new))
+    labels = f": {now} of {plural(len(seen), 'label')} {'counts' if now == 1 else 'count'} with them" if seen else ""
+    advice = f". To keep the others, {keep}" if now < before else ""
+    return (
+        f"{plural(len(moved), 'question')} moved to another id, such as {shortened(earlier, 40)!r} to "
+        f"{shortened(item_id, 40)!r}, because {why}{labels}{advice}"
+    )
+
+
+def _counting(seen: Sequence[tuple[str, str]], items: Sequence[Item]) -> int:
+    """Count the labels that were given on what an item shows now."""
+    digests = {(item.id, shown_digest(item)) for item in items}
+    return sum(label in digests for label in seen)
+
+
+def gone_items(old: Sequence[Item], new: Sequence[Item]) -> str:
+    """List the first items that were taken out; empty where none was."""
+    ids = {item.id for item in new}
+    return _listed([item.id for item in old if item.id not in ids])
+
+
+def _listed(ids: Sequence[str]) -> str:
+    """List the first ids."""
+    return first_of([repr(shortened(item_id, 40)) for item_id in ids], 5)
+
 
 SPLITS = ("llm", "vlm")
 """Tried for every file, with what its rows name."""
@@ -111,9 +238,7 @@ def check_items(rows: Rows, name: str) -> ItemCheck:
             findings += _ids(_picked(rows, places), items, _IDS[:1] if name == OWN else _IDS)
             items_by_row = dict(zip(places, items, strict=True)) | items_by_row
     placed = [(rows.locations[at].line, item) for at, item in sorted(items_by_row.items())]
-    if any(task.uses_jury for task in tasks.values()):
-        findings += _without_reference(placed)
-    findings += [*_broken_pictures(placed), *_repeated(placed)]
+    findings += _faults(placed, uses_jury=any(task.uses_jury for task in tasks.values()))
     if first_is_never_right([item for _, item in placed]):
         findings.append(ItemFinding("options", "", placed[0][0], FIRST_IS_NEVER_RIGHT))
     in_order = sorted(dict.fromkeys(findings), key=lambda finding: finding.line)
@@ -219,22 +344,22 @@ def _ids(rows: Rows, items: Sequence[Item], columns: Sequence[str]) -> Iterator[
         first_lines.setdefault(item.id, location.line)
 
 
-def _without_reference(items: _Placed) -> Iterator[ItemFinding]:
-    without = [(line, item.id) for line, item in items if lacks_reference(item)]
+def _faults(items: _Placed, *, uses_jury: bool) -> Iterator[ItemFinding]:
+    """Find items without a reference, pictures that were cut off, and questions that are there twice."""
+    without = [(line, item.id) for line, item in items if uses_jury and lacks_reference(item)]
+    reason = "nothing says what is right: no answer, no solution"
     if without and len(without) == len(items):
-        reason = "no item says what is right: the jury goes by what it knows itself"
-        yield ItemFinding("no reference", "", without[0][0], reason)
-        return
-    for line, item_id in without:
-        yield ItemFinding("no reference", item_id, line, "nothing says what is right: no answer, no solution")
-
-
-def _broken_pictures(items: _Placed) -> Iterator[ItemFinding]:
+        reason, without = "no item says what is right: the jury goes by what it knows itself", [(without[0][0], "")]
+    yield from (ItemFinding("no reference", item_id, line, reason) for line, item_id in without)
     for line, item in items:
         for number, image in enumerate(item.images, 1):
             if not _is_whole(image):
-                reason = f"picture {number} ({image.media_type}) has no end: it was cut off"
-                yield ItemFinding("picture", item.id, line, reason)
+                cut = f"picture {number} ({image.media_type}) has no end: it was cut off"
+                yield ItemFinding("picture", item.id, line, cut)
+    lines = {item.id: line for line, item in items}
+    for item, first in repeated_questions([item for _, item in items]):
+        same = f"asks the same as {first.id!r} (line {lines[first.id]})"
+        yield ItemFinding("duplicate", item.id, lines[item.id], same)
 
 
 def _is_whole(image: Image) -> bool:
@@ -243,10 +368,3 @@ def _is_whole(image: Image) -> bool:
     if image.media_type == "image/webp":
         return int.from_bytes(content[4:8], "little") + 8 <= len(content)
     return content.rstrip(b"\0\r\n ").endswith(_ENDS[image.media_type].rstrip(b"\0\r\n "))
-
-
-def _repeated(items: _Placed) -> Iterator[ItemFinding]:
-    lines = {item.id: line for line, item in items}
-    for item, first in repeated_questions([item for _, item in items]):
-        reason = f"asks the same as {first.id!r} (line {lines[first.id]})"
-        yield ItemFinding("duplicate", item.id, lines[item.id], reason)

@@ -17,7 +17,7 @@ from pydantic import PrivateAttr
 
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
-from layton_batch.manifest.form import DEFAULT_SEATS, BudgetTable, JudgeTable, ManifestForm
+from layton_batch.manifest.form import BudgetTable, JudgeTable, JuryTable, ManifestForm, ManifestTable
 from layton_batch.manifest.prompt_files import prompt_path
 from layton_batch.records import JsonValue, Judge, ModelSpec, ServerForm
 from layton_batch.settings import Settings
@@ -44,28 +44,32 @@ class Manifest(ManifestForm):
         return self._folder
 
     @property
+    def _jury(self) -> JuryTable:
+        return self.jury or JuryTable()
+
+    @property
     def seats(self) -> int:
-        return self.jury.seats if self.jury else DEFAULT_SEATS
+        return self._jury.seats
 
     @property
     def has_reasons(self) -> bool:
         """Return whether judges say why."""
-        return self.jury is not None and self.jury.reasons
+        return self._jury.reasons
 
     @property
     def in_turn(self) -> bool:
         """Return whether a third judge is asked only where the verdicts of two differ."""
-        return self.jury is not None and self.jury.ask != "all"
+        return self._jury.ask != "all"
 
     @property
     def anchors(self) -> int:
         """Return the number of labelled answers that judges are asked about once more."""
-        return self.jury.anchors if self.jury else 0
+        return self._jury.anchors
 
     @property
     def anchor_sample(self) -> int:
         """Return the sample number of these verdicts; the first verdict on an answer is sample 1."""
-        return 1 + self.jury.anchor_round if self.jury else 1
+        return 1 + self._jury.anchor_round if self.jury else 1
 
     def model_specs(self) -> tuple[ModelSpec, ...]:
         """Return the models to evaluate, in the file's order."""
@@ -142,23 +146,17 @@ class Manifest(ManifestForm):
             content["limits"] = files
         if self.providers:  # elsewhere it is the same server, whose requests have another form
             content["providers"] = {name: table.max_tokens for name, table in self.providers.items()}
-        content["jury"] = self._jury_asked() if self._panel else None
+        content["jury"] = None
+        if self._panel:
+            content["jury"] = {
+                "seats": self.seats,
+                "panel": [_dumped(judge, exclude=_NOT_ASKED) for judge in self._panel],
+                **({"ask": "in turn"} if self.in_turn else {}),
+                **({"anchors": [self.anchors, self.anchor_sample]} if self.anchors else {}),
+                **({"reasons": True} if self.has_reasons else {}),
+            }
         content["prompts"] = self._prompt_texts
         return content
-
-    def _jury_asked(self) -> dict[str, object]:
-        content: dict[str, object] = {"seats": self.seats, "panel": _asked_of(self._panel)}
-        if self.in_turn:
-            content["ask"] = "in turn"
-        if self.anchors:
-            content["anchors"] = [self.anchors, self.anchor_sample]
-        if self.has_reasons:
-            content["reasons"] = True
-        return content
-
-    def run_id(self) -> str:
-        """Return the name of the run that this manifest begins: the manifest's name."""
-        return self.name
 
     def frozen_json(self) -> str:
         """Return all that is needed to continue the run without the manifest's files, as JSON text without secrets."""
@@ -170,17 +168,17 @@ class Manifest(ManifestForm):
             "format": _FROZEN_FORMAT,
             "identity": self.identity(),
             "folder": str(self._folder),
-            "manifest": self.model_dump(mode="json", exclude_none=True),
-            "panel": _dumped(self._panel),
+            "manifest": _dumped(self),
+            "panel": [_dumped(judge) for judge in self._panel],
             "prompts": self._prompt_texts,
             **({"logo": self._logo} if self._logo else {}),
         }
 
     def place_of(self, secrets: Collection[str]) -> str | None:
         """Return the key of a secret value in the manifest, its panel or its prompts; None if there is none."""
-        frozen = json.loads(self.frozen_json())
-        parts = ((name, frozen[name]) for name in ("manifest", "panel", "prompts"))
-        return next((place for name, part in parts for place in _places(part, secrets, name)), None)
+        frozen = self.frozen()
+        names = ("manifest", "panel", "prompts")
+        return next((place for name in names for place in _places(frozen[name], secrets, name)), None)
 
     @classmethod
     def from_frozen(cls, text: str | bytes, file: str = "run.json") -> Self:
@@ -243,12 +241,8 @@ def _leaves(value: object, key: str = "") -> dict[str, object]:
     return {name: leaf for part in parts for name, leaf in part.items()}
 
 
-def _asked_of(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:
-    return [judge.model_dump(mode="json", exclude=_NOT_ASKED, exclude_none=True) for judge in judges]
-
-
-def _dumped(judges: tuple[JudgeTable, ...]) -> list[JsonValue]:
-    return [judge.model_dump(mode="json", exclude_none=True) for judge in judges]
+def _dumped(table: ManifestTable, exclude: set[str] | None = None) -> dict[str, JsonValue]:
+    return table.model_dump(mode="json", exclude=exclude, exclude_none=True)
 
 
 def with_budget(manifest: Manifest, max_usd: str | None) -> Manifest:

@@ -17,7 +17,7 @@ from layton_batch.providers import inline
 from layton_batch.providers.dialect import Dialect
 from layton_batch.providers.finding import ListedBatch, ListOrder, pages, rows
 from layton_batch.providers.protocol import Capabilities, Limits, ModelNotice, PictureLimits, StatusMeaning
-from layton_batch.providers.result_rows import errored, malformed, unreadable
+from layton_batch.providers.wire_errors import errored, malformed, unreadable
 from layton_batch.providers.wire_json import (
     JsonObject,
     at,

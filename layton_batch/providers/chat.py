@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
 from layton_batch.errors import ProviderReplyError
-from layton_batch.providers.result_rows import errored, malformed, unreadable
+from layton_batch.providers.wire_errors import errored, malformed, unreadable
 from layton_batch.providers.wire_json import (
     JsonObject,
     at,

@@ -28,7 +28,7 @@ from layton_batch.providers.dialect import Dialect, opened
 from layton_batch.providers.finding import ListedBatch, by_name, pages, rows
 from layton_batch.providers.http_client import certificates
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, StatusMeaning
-from layton_batch.providers.result_rows import errored, malformed, rpc_error_class, unreadable
+from layton_batch.providers.wire_errors import errored, malformed, rpc_error_class, unreadable
 from layton_batch.providers.wire_json import (
     JsonObject,
     at,

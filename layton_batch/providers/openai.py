@@ -16,16 +16,37 @@ from urllib.parse import quote
 from layton_batch.errors import (
     LookUpRefusedError,
     NotFoundError,
+    ProviderError,
     ProviderReplyError,
     RequestRefusedError,
     TransientProviderError,
 )
 from layton_batch.providers import chat
 from layton_batch.providers.dialect import Dialect, Send, opened
-from layton_batch.providers.error_classes import error_class
-from layton_batch.providers.finding import ListedBatch, ListOrder, pages, rows
-from layton_batch.providers.protocol import USUAL_WINDOW, Access, Capabilities, Limits, ModelNotice, StatusMeaning
-from layton_batch.providers.wire_json import JsonObject, at, clean, count, day, in_words, moment, text, whole
+from layton_batch.providers.finding import MAX_PAGES, ListedBatch, ListOrder, pages, rows, stuck
+from layton_batch.providers.http_client import certificates
+from layton_batch.providers.protocol import (
+    USUAL_WINDOW,
+    Access,
+    Capabilities,
+    Limits,
+    ModelNotice,
+    ResultPart,
+    StatusMeaning,
+)
+from layton_batch.providers.wire_errors import error_class
+from layton_batch.providers.wire_json import (
+    JsonObject,
+    at,
+    clean,
+    count,
+    day,
+    in_words,
+    moment,
+    parse_json,
+    text,
+    whole,
+)
 from layton_batch.records import (
     JsonValue,
     MatchingBatch,
@@ -418,3 +439,250 @@ class OpenAIServer(OpenAIElsewhere):
 
     def _uploaded(self, file_name: str, size: int) -> str | None:
         return super()._uploaded(file_name, size) if self._form.lists_files else None
+
+
+_WINDOW_HOURS = 24
+_PAGE = 100
+
+
+class Mistral(FileBatches):
+    """Mistral: files, then jobs over ``/v1/chat/completions``, through the ``mistralai`` SDK."""
+
+    name: str = "mistral"
+    key_variable: str = "MISTRAL_API_KEY"
+    sdk_path: str = "/v1"
+    limits: Limits = Limits(
+        max_requests=100_000,
+        max_bytes=506_000_000,  # 512 MB less 1 %
+        max_line_bytes=506_000_000,
+        window_seconds=_WINDOW_HOURS * 3600.0,
+        retention_seconds=86_400.0,  # its pages disagree (24 hours, 30 days, for ever): the shortest is sure
+    )
+    capabilities: Capabilities = Capabilities(
+        caveats=(
+            "the upload checks every row: one it does not like refuses the whole file",
+            "how long results are kept is documented in three ways; they are downloaded at once",
+            "reasoning tokens are not reported apart from output tokens",
+        ),
+    )
+    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
+        {
+            "QUEUED": StatusMeaning(Lifecycle.IN_FLIGHT),
+            "RUNNING": StatusMeaning(Lifecycle.IN_FLIGHT),
+            "CANCELLATION_REQUESTED": StatusMeaning(Lifecycle.CANCELLING),
+            "SUCCESS": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
+            "FAILED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.FAILED),
+            "TIMEOUT_EXCEEDED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.EXPIRED),
+            "CANCELLED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.CANCELLED),
+        }
+    )
+    max_tokens_key: str = "max_tokens"
+    names_model: bool = False  # the job names it
+    names_call: bool = False
+    refuses_cancel = (400, 409, 422)
+
+    def _connect(self, key: str, access: Access, http: Any) -> Any:
+        import httpx2
+        from mistralai.client import Mistral as Client
+
+        # never used; the SDK's own would start an event loop to close it
+        unused = httpx2.AsyncClient(verify=certificates("httpx2"))
+        milliseconds = int(access.timeout_seconds * 1000)
+        # without a retry_config everything is sent once
+        return Client(api_key=key, server_url=self._address, timeout_ms=milliseconds, client=http, async_client=unused)
+
+    def _sending(self, name: str, file: BinaryIO) -> Send:
+        content = {"file_name": name, "content": file, "content_type": "application/jsonl"}
+        return lambda client: client.files.upload(file=content, purpose="batch")
+
+    def _list_files(self, client: Any, file_name: str) -> object:
+        return client.files.list(search=file_name, purpose="batch")
+
+    def _rows(self, page: JsonObject) -> list[JsonObject]:
+        return rows(page, "data", self.name)
+
+    def create(self, submission: Submission) -> str:
+        files = [self._input_ref(submission)]
+        return self._created(
+            submission,
+            lambda client: client.batch.jobs.create(
+                endpoint=chat.ENDPOINT,
+                input_files=files,
+                model=submission.model,
+                metadata={TAG: submission.tag},
+                timeout_hours=_WINDOW_HOURS,
+            ),
+        )
+
+    def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
+        """Yield every job: the server's metadata filter cannot be relied on. A page can be smaller than was asked for,
+        so the list ends at a page that brings nothing new, if it has shown as many as its pages count in all (the least
+        that one of them counts: the jobs of other programs come and go meanwhile)."""
+        seen, totals = set[str](), list[int]()
+        for number in range(MAX_PAGES):
+            page = self._ask("list batches", lambda client, number=number: _list_jobs(client, number))  # type: ignore[misc]
+            jobs, total = self._rows(page), whole(page.get("total"))
+            totals += [] if total is None else [total]
+            new = {text(job, "id") or repr(job): job for job in jobs}
+            new = {job_id: job for job_id, job in new.items() if job_id not in seen}
+            yield from (_listed_job(job) for job in new.values())
+            seen.update(new)
+            if not new:
+                if len(seen) >= min(totals, default=0) and (totals or not jobs):
+                    return
+                break
+        raise stuck(self.name)
+
+    def snapshot(self, provider_id: str) -> Snapshot:
+        job = self._ask(f"poll batch {provider_id}", lambda client: client.batch.jobs.get(job_id=provider_id))
+        kinds = ("total_requests", "succeeded_requests", "failed_requests")
+        total, succeeded, failed = (whole(job.get(kind)) for kind in kinds)
+        # a job's errors have a text only; unanswered rows are not billed, so another attempt is worth it
+        return self._snapshot(
+            provider_id,
+            job.get("status"),
+            files=(job.get("output_file"), job.get("error_file")),
+            counts=(total, succeeded, failed),
+            reason=_first_errors(job.get("errors")),
+        )
+
+    def _cancel(self, client: Any, provider_id: str) -> object:
+        return client.batch.jobs.cancel(job_id=provider_id)
+
+    def _headers(self) -> dict[str, str]:
+        self._open()
+        return {"Authorization": f"Bearer {self._key()}"}
+
+    def about(self, model: str) -> ModelNotice | None:
+        """Read the model's own page: its retirement and its replacement. A model that has the name asked about among
+        its other names is the one asked about."""
+        try:
+            page = self._ask("ask about a model", lambda client: client.models.retrieve(model_id=model))
+        except NotFoundError:
+            return None
+        names, ends = page.get("aliases"), day(page, "deprecation")
+        own = model if isinstance(names, list) and model in names else text(page, "id")
+        replacement = text(page, "deprecation_replacement_model")
+        return ModelNotice(own, ends, is_deprecated=ends is not None, replacement=replacement)
+
+
+def _list_jobs(client: Any, number: int) -> object:
+    return client.batch.jobs.list(page=number, page_size=_PAGE, order_by="-created")
+
+
+def _listed_job(job: JsonObject) -> ListedBatch:
+    tag, files = at(job, "metadata").get(TAG), job.get("input_files")
+    name, inputs = None if tag is None else str(tag), files if isinstance(files, list) else ()
+    return ListedBatch(text(job, "id") or "", moment(job, "created_at"), name=name, inputs=inputs)
+
+
+def _first_errors(errors: JsonValue) -> str | None:
+    """Return a job's first errors in words: objects with a message by the documents, texts too."""
+    listed = errors if isinstance(errors, list) else [errors] if errors else []
+    words = [error.get("message") if isinstance(error, Mapping) else error for error in listed[:3]]
+    return "; ".join(clean(word) for word in words if isinstance(word, str) and word) or None
+
+
+_TOGETHER_OUTCOMES = ("COMPLETED", "FAILED", "EXPIRED", "CANCELLED")
+
+
+class Together(FileBatches):
+    """Together: files addressed by content, jobs without a tag. A job is told by its input file, whose id follows from
+    its bytes: they hold custom_ids with the run's own mark."""
+
+    name: str = "together"
+    key_variable: str = "TOGETHER_API_KEY"
+    library: str = "httpx"
+    sdk_path: str = "/v1"
+    limits: Limits = Limits(
+        max_requests=50_000,
+        max_bytes=99_000_000,
+        max_line_bytes=9_900_000,
+        window_seconds=72 * 3600.0,  # 24 hours best effort, up to 72
+        max_enqueued_tokens=30_000_000_000,
+        retention_seconds=7 * 86_400.0,  # undocumented: downloaded as soon as there are any
+    )
+    capabilities: Capabilities = Capabilities(
+        tag=False,
+        caveats=(
+            "batches carry no tag: a lost one is told by its input file, whose requests carry the run's mark",
+            "half price only for a published list of models, the standard price for others",
+            "24 hours is best effort; a batch may take up to 72",
+        ),
+    )
+    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
+        {
+            **dict.fromkeys(("VALIDATING", "IN_PROGRESS"), StatusMeaning(Lifecycle.IN_FLIGHT)),
+            **dict.fromkeys(("CANCELING", "CANCELLING"), StatusMeaning(Lifecycle.CANCELLING)),
+            **{word: StatusMeaning(Lifecycle.ENDED, BatchOutcome(word.lower())) for word in _TOGETHER_OUTCOMES},
+        }
+    )
+    efforts: tuple[str, ...] = ("none", "low", "medium", "high")
+    max_tokens_key: str = "max_tokens"
+    names_call: bool = False
+
+    def reasoning(self, wanted: Reasoning) -> JsonObject:
+        """Return the body's reasoning fields: ``none`` is a switch here, the others are efforts."""
+        return {"reasoning": {"enabled": False}} if wanted.effort == "none" else super().reasoning(wanted)
+
+    def upload(self, submission: Submission) -> str | None:
+        """Return the file's id; bytes that are already there give the id they have."""
+        opened(submission.path, self.name).close()
+        with self._wire(f"upload {submission.file_name}"):
+            file = self._open().files.upload(file=submission.path, purpose="batch-api", check=False)
+            file_id = text({"id": getattr(file, "id", None)}, "id")
+        if file_id is None:
+            raise ProviderReplyError(f"{self.name}: the reply to an upload names no id")
+        return file_id
+
+    def create(self, submission: Submission) -> str:
+        input_ref = self._input_ref(submission)
+        send: Send = lambda client: client.batches.create(  # noqa: E731
+            input_file_id=input_ref, endpoint=chat.ENDPOINT, completion_window="24h"
+        )
+        return self._created(submission, send, within="job")
+
+    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
+        """Yield the files with their sizes: of its rows this API counts none."""
+        refs = [ref for ref in (snapshot.results_ref, snapshot.errors_ref) if ref]
+        for part, ref in zip(super().results(snapshot), refs, strict=True):
+            yield replace(part, size=self._size(ref))
+
+    def _size(self, ref: str) -> int | None:
+        """Return the bytes of a file; None if they cannot be had, which is no reason not to download it."""
+        try:
+            file = self._ask(f"look at file {ref}", lambda client: client.files.with_raw_response.retrieve(ref))
+        except ProviderError:
+            return None
+        return whole(file.get("bytes")) or None
+
+    def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
+        """Yield every job: the list has one page."""
+        reply = self._value("list batches", lambda client: client.batches.with_raw_response.list())
+        for job in rows({"jobs": reply or []}, "jobs", self.name):
+            created_at, inputs = moment(job, "created_at"), (job.get("input_file_id"),)
+            yield ListedBatch(text(job, "id") or "", created_at, inputs=inputs)
+
+    def _catalogue(self) -> Sequence[JsonObject]:
+        """Return the public catalogue, a bare list; the SDK itself lists a project's own models only."""
+        reply = self._value("list models", lambda client: client.get("/v1/models", cast_to=object))
+        return rows(reply if isinstance(reply, Mapping) else {"data": reply}, "data", self.name)
+
+    def _value(self, call: str, send: Send) -> JsonValue:
+        with self._wire(call):
+            return parse_json(self._reply(send).content, self.name, f"the reply to: {call}")
+
+    def _client_class(self, key: str) -> Callable[..., Any]:
+        import together
+
+        return together.Together
+
+    def _read(self, batch: JsonObject, provider_id: str) -> Snapshot:
+        reason = text(batch, "error")
+        return self._snapshot(
+            provider_id,
+            batch.get("status"),
+            files=(batch.get("output_file_id"), batch.get("error_file_id")),
+            reason=reason,
+            error_class=error_class(None, None, reason),
+        )

@@ -128,19 +128,16 @@ class OpenRouter(OpenAIElsewhere):
                 )
 
     def snapshot(self, provider_id: str) -> Snapshot:
-        batch = self._batch(provider_id)
-        for _ in batch:
-            pass
-        return self._read(batch.rest(), provider_id)
+        return self._read(self._batch(provider_id)[1], provider_id)
 
     def _download(self, ref: str, start: int = 0) -> Generator[bytes, None, None]:
-        for row in self._batch(ref):
+        for row in self._batch(ref)[0]:
             yield row + b"\n"
 
-    def _batch(self, provider_id: str) -> inline.InlineResults:
-        """Read a batch with its results."""
+    def _batch(self, provider_id: str) -> tuple[Iterator[bytes], JsonObject]:
+        """Read the results of a batch, and the batch without them."""
         pieces = self._stream(self._url(f"/batches/{provider_id}"), f"read batch {provider_id}")
-        return inline.InlineResults(pieces, "results", self.name, f"batch {provider_id}")
+        return inline.inline_results(pieces, "results", self.name, f"batch {provider_id}")
 
     def cancel(self, provider_id: str) -> None:
         if self.snapshot(provider_id).state is not Lifecycle.ENDED:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import codecs
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 
 import orjson
 
-from layton_batch.errors import ProviderReplyError
-from layton_batch.records import EMPTY, JsonValue
+from layton_batch.errors import ManifestError, ProviderReplyError
+from layton_batch.providers.protocol import Provider
+from layton_batch.records import EMPTY, JsonValue, Request
 from layton_batch.text import printable
 
 JsonObject = Mapping[str, JsonValue]
@@ -173,3 +174,38 @@ def merged(base: JsonObject, extra: JsonObject) -> dict[str, JsonValue]:
         below = result.get(key)
         result[key] = merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
     return result
+
+
+def request_line(provider: Provider, request: Request) -> bytes:
+    """Write a request as JSON without a newline, keys in the order that ``encode`` gives.
+
+    Half a surrogate pair becomes U+FFFD. Raises ManifestError where the model's ``params`` hold a value that JSON
+    lacks.
+    """
+    line = provider.encode(request)
+    try:
+        _require_finite(request.model.params.values())  # orjson writes NaN and infinities as null
+        return _json(line)
+    except (orjson.JSONEncodeError, ValueError) as error:
+        raise ManifestError(f"model {request.model.name!r}: its params cannot be written as JSON: {error}") from error
+
+
+def _json(line: Mapping[str, JsonValue]) -> bytes:
+    try:
+        return orjson.dumps(line)
+    except orjson.JSONEncodeError:  # half a surrogate pair, or a mapping that is no dict
+        return orjson.dumps(well_formed(line))
+
+
+def _require_finite(values: Iterable[JsonValue]) -> None:
+    """Raise ValueError for NaN and infinities."""
+    for value in values:
+        if isinstance(value, str):
+            continue
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise ValueError(f"{value} is not a JSON number")
+        elif isinstance(value, list | tuple):
+            _require_finite(value)
+        elif isinstance(value, Mapping):
+            _require_finite(value.values())

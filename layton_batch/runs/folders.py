@@ -277,7 +277,7 @@ def home_of(manifest: Manifest, runs: Path) -> RunFolder:
     """Return the folder where the manifest's run is or will be. Raises StoreError if ``runs`` is itself a run."""
     if os.path.exists(runs / MANIFEST):
         raise StoreError(f"--runs {runs}: is itself a run; its folder of runs is {runs.parent}")
-    return RunFolder(runs / manifest.run_id())
+    return RunFolder(runs / manifest.name)
 
 
 def _read_document(folder: RunFolder) -> Mapping[str, Any]:

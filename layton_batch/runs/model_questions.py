@@ -18,8 +18,8 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, asked_models, who
 from layton_batch.model_table import KnownModels, is_same_model
 from layton_batch.providers import closing, knows_models
-from layton_batch.providers.error_classes import concerns_account
 from layton_batch.providers.protocol import Access, CallLimits, ModelNotice
+from layton_batch.providers.wire_errors import concerns_account
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.runs.connections import connect_within
 from layton_batch.settings import Settings

@@ -107,7 +107,7 @@ def _opened(inputs: _Inputs, request_digest: str | None) -> Iterator[Run]:
 
     enable_sigint()
     manifest, folder, settings, clock = inputs.manifest, inputs.folder, inputs.settings, inputs.clock
-    run_id = run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
+    run_id = run_id_of(folder) if folder.manifest.exists() else manifest.name
     _make(folder.workspace.root)
     past = read_past(folder)  # before the store is read: nothing beside it ever runs ahead of it
     with (

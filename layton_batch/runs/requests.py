@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from layton_batch.costs.estimate import PromptSize
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
-from layton_batch.providers.request_line import request_line
+from layton_batch.providers.wire_json import request_line
 from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
 from layton_batch.states import AnswerState
 from layton_batch.store.request_rows import asked_again
@@ -335,7 +335,7 @@ class PaidAnswers:
         What a sandbox on this machine or a gateway answered is no answer of its provider's, and a manifest may ask
         everything anew.
         """
-        own = "" if self.manifest.policy.reuse else _of_run(self.manifest.run_id())
+        own = "" if self.manifest.policy.reuse else _of_run(self.manifest.name)
         return scoped(digest, f"{own}{self._place(spec.provider)}")
 
     def _place(self, provider: str) -> str:

@@ -2,16 +2,15 @@
 misbehave.
 
 Stands alone: it imports nothing else of this package, so that a mistake in how we read a provider is not repeated here.
-`wire` is HTTP, a file a provider's API; `engine` plays batches over time (`faults` documents the fault file,
+`wire` is HTTP, by providers; `engine` plays batches over time (`faults` documents the fault file,
 `lifecycle` how time passes); `answerers` say what models answer (`questions`: what they see). Each knows only those
 after it.
 """
 
 from layton_batch.sandbox.answerers.questions import Answerer, ModelReply, Question
-from layton_batch.sandbox.engine.configuration import SandboxConfig, SandboxLimits
 from layton_batch.sandbox.engine.faults import Fault, load_faults
-from layton_batch.sandbox.engine.ledger import Ledger
-from layton_batch.sandbox.engine.store import BilledRow
+from layton_batch.sandbox.engine.lifecycle import SandboxConfig, SandboxLimits
+from layton_batch.sandbox.engine.store import BilledRow, Ledger
 from layton_batch.sandbox.server import Sandbox, serve_forever
 
 __all__ = [

@@ -24,21 +24,17 @@ from starlette.routing import Route
 
 from layton_batch.sandbox import environment_file
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
-from layton_batch.sandbox.engine.configuration import SandboxConfig
-from layton_batch.sandbox.engine.execution import Executor
 from layton_batch.sandbox.engine.faults import FaultBook
-from layton_batch.sandbox.engine.ledger import Ledger, summarise
-from layton_batch.sandbox.engine.lifecycle import SandboxEngine
-from layton_batch.sandbox.engine.store import Store
+from layton_batch.sandbox.engine.lifecycle import SandboxConfig, SandboxEngine
+from layton_batch.sandbox.engine.store import Ledger, Store, summarise
 from layton_batch.sandbox.wire.anthropic_api import AnthropicApi
 from layton_batch.sandbox.wire.api import JsonReply
 from layton_batch.sandbox.wire.gateway import Gateway, OpenProtocol
 from layton_batch.sandbox.wire.gemini_api import GeminiApi
 from layton_batch.sandbox.wire.mistral_api import MistralApi
-from layton_batch.sandbox.wire.openai_api import DoublewordApi, GroqApi, OpenAIApi
+from layton_batch.sandbox.wire.openai_api import DoublewordApi, GroqApi, OpenAIApi, XaiApi
 from layton_batch.sandbox.wire.openrouter_api import OpenRouterApi
 from layton_batch.sandbox.wire.together_api import TogetherApi
-from layton_batch.sandbox.wire.xai_api import XaiApi
 
 APIS = (
     OpenAIApi,
@@ -73,8 +69,8 @@ class Sandbox:
             self._store = Store(folder)
             opened.callback(self._store.close)
             faults = FaultBook(self.config.faults, self.config.clock)
-            executor = Executor(self._store, self.config.answerer or SimulateAnswerer(), faults)
-            self._engine = SandboxEngine(self._store, executor, faults, self.config)
+            answerer = self.config.answerer or SimulateAnswerer()
+            self._engine = SandboxEngine(self._store, faults, self.config, answerer)
             self._gateway = Gateway(faults, self._engine.now)
             self._apis = [api(self._engine) for api in APIS]
             self._server = uvicorn.Server(self._uvicorn_config())

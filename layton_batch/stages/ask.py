@@ -18,7 +18,7 @@ from layton_batch.batches.attempts import AT_ONCE, Attempts, AttemptWait
 from layton_batch.batches.batch_file import BatchFiles, new_batch, unsent_batch
 from layton_batch.batches.person import withdraw
 from layton_batch.costs.estimate import PromptSize, output_bound
-from layton_batch.providers.request_line import request_line
+from layton_batch.providers.wire_json import request_line
 from layton_batch.records import Batch, Job, ModelSpec, NewAttempt, NewRequest, Request, Shard
 from layton_batch.runs.context import Run
 from layton_batch.runs.imported import imported_answer

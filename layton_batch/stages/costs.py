@@ -12,7 +12,7 @@ from layton_batch.costs.estimate import CostBounds, PromptSize, TokenBound, text
 from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
 from layton_batch.manifest.form import BudgetTable
 from layton_batch.providers.protocol import Provider
-from layton_batch.providers.request_line import request_line
+from layton_batch.providers.wire_json import request_line
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
 from layton_batch.runs.context import Run
 from layton_batch.runs.requests import PromptCache, SizedPrompt

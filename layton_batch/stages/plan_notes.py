@@ -13,7 +13,7 @@ from layton_batch.errors import LaytonBatchError
 from layton_batch.files import item_table
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import is_missing
-from layton_batch.manifest.item_notes import gone_items, item_notes, move_note, picture_notes
+from layton_batch.manifest.item_check import gone_items, item_notes, move_note, picture_notes
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, Job, ModelSpec

@@ -218,7 +218,7 @@ def _planned(
         *caveats(manifest, settings, new_jobs, run.prices, has_labels=bool(seen)),
     )
     document = Preview(
-        run_id=manifest.run_id(),
+        run_id=manifest.name,
         items=len(items),
         jobs=tuple(jobs),
         caveats=notes,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -173,3 +173,13 @@ def media_type(content: bytes, place: str) -> str:
     if kind is None:
         raise DataError(f"{place} is not a JPEG, PNG, WebP or GIF image")
     return kind
+
+
+_DATA = Path(__file__).parent / "data"
+
+
+def bundled_file(name: str, split: str, splits: Sequence[str]) -> Path:
+    """Return a file of items that comes with the package. Raises DataError for a split without bundled items."""
+    if split not in splits:
+        raise DataError(f"no bundled items for split {split!r}; there is {', '.join(splits)}")
+    return _DATA / name

@@ -30,8 +30,7 @@ from typing import Literal
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.item_list import item_list
 from layton_batch.records import Image, Item, JsonValue, Prompt, ResponseSchema
-from layton_batch.tasks.benchmark_rows import ItemRow
-from layton_batch.tasks.packaged import bundled_file
+from layton_batch.tasks.benchmark_rows import ItemRow, bundled_file
 from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings
 from layton_batch.tasks.qa import VERDICT_FIELDS, QaSettings, QaTask, parts_of
 from layton_batch.tasks.reply_json import object_schema

@@ -17,8 +17,7 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.item_list import item_list
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.benchmark_rows import ItemRow, with_folders
-from layton_batch.tasks.packaged import PROMPTS, bundled_file
+from layton_batch.tasks.benchmark_rows import ItemRow, bundled_file, with_folders
 from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings
 from layton_batch.tasks.reply_json import as_bool, as_text, joined, object_schema, read_reply, read_verdict, unread
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence
@@ -97,7 +96,7 @@ class QaTask:
         slots = dict(self.slots)
         if options.reasons:
             slots["judge_system"] = replace(slots["judge_system"], must="with_reason")
-        self._templates = Templates(PROMPTS / self.prompts, slots, options.prompts, as_written=settings.fence is False)
+        self._templates = Templates(self.prompts, slots, options.prompts, as_written=settings.fence is False)
 
     @property
     def shows_unfenced(self) -> bool:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _JINJA = re.compile(r"\{[{%]")
 _BRACED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 NO_OVERRIDES: Mapping[str, Path] = {}
+PROMPTS = Path(__file__).parent / "prompts"
+"""The folder with a folder of templates for each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,13 @@ class Templates:
 
     def __init__(
         self,
-        folder: Path,
+        folder: str,
         slots: Mapping[str, TemplateVariables],
         overrides: Mapping[str, Path] | None = None,
         *,
         as_written: bool = False,
     ) -> None:
-        self._folder = folder
+        self._folder = PROMPTS / folder
         self._slots = slots
         self._overrides = overrides or NO_OVERRIDES
         self._as_written = frozenset(self._overrides if as_written else ())

@@ -26,7 +26,7 @@ from layton_batch.errors import (
 from layton_batch.files.digests import file_digest
 from layton_batch.providers import closing
 from layton_batch.providers.protocol import Access, CallLimits, Provider
-from layton_batch.providers.request_line import request_line
+from layton_batch.providers.wire_json import request_line
 from layton_batch.records import (
     Image,
     JsonValue,

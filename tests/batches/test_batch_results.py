@@ -30,7 +30,7 @@ from layton_batch.batches.batch_results import (
 from layton_batch.errors import FileError, ProviderReplyError, TransientProviderError
 from layton_batch.providers import connect
 from layton_batch.providers.protocol import NO_REASON, ResultPart
-from layton_batch.providers.result_rows import unreadable
+from layton_batch.providers.wire_errors import unreadable
 from layton_batch.records import Batch, Response, Snapshot
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 

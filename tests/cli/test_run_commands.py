@@ -16,7 +16,7 @@ import pytest
 
 from layton_batch.batches.machine import REFUSED_CALLS
 from layton_batch.clock import SystemClock
-from layton_batch.providers.together import Together
+from layton_batch.providers.openai import Together
 from layton_batch.sandbox import Fault
 from tests.support.cli_harness import Desk, Ending, call, called_at, desk, refused, write
 from tests.support.lab import manifest_text, quiz_text

@@ -23,7 +23,7 @@ TERMS = """
     client clock code column command compared comparison content contract conversation copied correct count
     credentials custom damaged data date deadline decision diagnosis dialect digest discount document download drift
     elsewhere end engine entrant entry evaluation export fact failure fewest findings finish flag folder forecast form
-    found gate grid guard half handler hour html hub id illegal image import inline input intent joined json
+    found gate grid guard half handler hour html hub id illegal image import input intent joined json
     justification key kind known knows lack ledger leniency lifecycle limits line list load location log look
     loopback lower machine matching meaning message method mistake money move n needed new night note notice open
     options order output pacing paid pair part past payload per picture plot policy preview priors progress
@@ -39,12 +39,12 @@ FIELD_TERMS = {
         difference draws estimate evidence fit kappa paper parameters strata
     """.split(),  # noqa: SIM905
     "sandbox": """
-        api config endpoint executor fault gateway index participant prefix
-        profile protocol rejection replay simulate span truth unfit wrong
+        api config endpoint fault gateway index participant prefix
+        profile protocol rejection replay simulate span truth unfit
     """.split(),  # noqa: SIM905
     "tasks": """
         advises brace candidate estimate justify letter logic
-        object offline show span statement strata template unfenced unfit zebra
+        object offline protocol show span statement strata template unfenced unfit zebra
     """.split(),  # noqa: SIM905
 }
 """Words of one part of the package: by its folder."""

@@ -20,7 +20,7 @@ def test_a_run_has_the_name_of_its_manifest_and_the_identity_is_the_same_anywher
     (tmp_path / "elsewhere").mkdir()
     second = load_manifest(write(tmp_path / "elsewhere", "# a remark\n" + FULL, "other.toml"))
     assert first.identity() == second.identity()
-    assert first.run_id() == "run-1"
+    assert first.name == "run-1"
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def manifest(tmp_path: Path, source: str, name: str = "judge_system") -> Path:
 
 
 def begin(found: Manifest, runs: Path) -> None:
-    folder = RunFolder(runs / found.run_id())
+    folder = RunFolder(runs / found.name)
     folder.root.mkdir(parents=True)
     folder.manifest.write_text(found.frozen_json(), encoding="utf-8")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from layton_batch.manifest.json_schema import manifest_schema
+from layton_batch.manifest.checks import manifest_schema
 from tests.support.paths import ROOT
 
 NO_MANIFESTS = ("panel", "demo-panel", "demo-models")

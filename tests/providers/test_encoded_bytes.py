@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.errors import ManifestError
 from layton_batch.providers import BUILT_IN, connect
-from layton_batch.providers.request_line import request_line
+from layton_batch.providers.wire_json import request_line
 from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema
 from layton_batch.runs.requests import fingerprint
 from layton_batch.tasks.layton import ANSWER_SCHEMA, VERDICT_SCHEMA

@@ -14,9 +14,8 @@ import pytest
 
 from layton_batch import errors
 from layton_batch.providers import connect, problems
-from layton_batch.providers.error_classes import failure_class
-from layton_batch.providers.request_line import request_line
-from layton_batch.providers.result_rows import named_in
+from layton_batch.providers.wire_errors import failure_class, named_in
+from layton_batch.providers.wire_json import request_line
 from layton_batch.records import JsonValue, Response, Snapshot, Submission
 
 from .conftest import IMAGE, KEY, Play, make_request

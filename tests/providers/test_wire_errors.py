@@ -21,10 +21,8 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers import BUILT_IN, provider_class, provider_names
-from layton_batch.providers.error_classes import concerns_account
 from layton_batch.providers.protocol import Access
-from layton_batch.providers.result_rows import errored
-from layton_batch.providers.wire_errors import api_key, retry_after, translate, wire
+from layton_batch.providers.wire_errors import api_key, concerns_account, errored, retry_after, translate, wire
 from layton_batch.providers.wire_json import clean, parse_object
 from layton_batch.records import Submission
 from layton_batch.states import ErrorClass

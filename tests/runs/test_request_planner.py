@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.costs.estimate import PromptSize
 from layton_batch.providers import connect
-from layton_batch.providers.request_line import request_line
+from layton_batch.providers.wire_json import request_line
 from layton_batch.records import ModelSpec, Prompt, Request
 from layton_batch.runs.requests import (
     PORTION,

@@ -10,7 +10,7 @@ import pytest
 
 from layton_batch.sandbox import ModelReply, Question
 from layton_batch.sandbox.answerers.questions import SandboxUsage
-from layton_batch.sandbox.engine.ledger import charge
+from layton_batch.sandbox.engine.store import charge
 from tests.support.sandbox_clients import MODELS, bench, client, row
 
 MILLION = SandboxUsage(1_000_000, 0, 1_000_000, 0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from layton_batch.batches.batch_file import files_needed
 from layton_batch.providers import connect
 from layton_batch.providers.protocol import Limits
-from layton_batch.providers.request_line import request_line
+from layton_batch.providers.wire_json import request_line
 from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
 from layton_batch.stages.costs import JudgeRequests, allowance
 from layton_batch.states import PredictionKind

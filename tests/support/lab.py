@@ -300,7 +300,7 @@ class Lab:
         return sum(calls.get("create", 0) for name, calls in counts.items() if provider in (None, name))
 
     def run_folder(self, text: str) -> RunFolder:
-        return RunFolder(self.runs / self.manifest(text).run_id())
+        return RunFolder(self.runs / self.manifest(text).name)
 
     def table(self, text: str, name: str) -> pl.DataFrame:
         folder = self.run_folder(text)

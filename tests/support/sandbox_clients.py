@@ -15,7 +15,7 @@ import pytest
 
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access
-from layton_batch.providers.request_line import request_line
+from layton_batch.providers.wire_json import request_line
 from layton_batch.records import (
     Image,
     ModelSpec,

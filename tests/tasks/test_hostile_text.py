@@ -14,7 +14,7 @@ from layton_batch.tasks.mcq_idk.task import CORRECTED, ORIGINAL, read_letter
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.rome import published, reader
 from layton_batch.tasks.rome.published import judgement
-from layton_batch.tasks.zebralogic.task import PROTOCOLS
+from layton_batch.tasks.zebralogic.protocols import PROTOCOLS
 
 from .zebralogic.grids import GOLD
 

@@ -1,17 +1,58 @@
-"""Quality of the simulated models: the profiles of `profiles.toml`; for any other model one derived from its name."""
+"""Quality of the simulated models: the profiles of `profiles.toml`; for any other model one derived from its name.
+
+Draws are the same in every process and whatever the order of the questions: digests of what they depend on.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 from importlib.resources import files
+from statistics import NormalDist
+from typing import TypeVar
 
 from pydantic import TypeAdapter
 
-from layton_batch.sandbox.answerers.reply_forms import ReplyForm
-from layton_batch.sandbox.answerers.seeded_draws import draw, normal
+_Option = TypeVar("_Option")
+_STANDARD = NormalDist()
+_RESOLUTION = 1 << 53
+
+
+def draw(*parts: object) -> float:
+    """A uniform number in [0, 1) that depends on nothing but the parts."""
+    named = "\x1f".join(str(part) for part in parts).encode("utf-8", "backslashreplace")
+    return (int.from_bytes(hashlib.sha256(named).digest()[:8], "big") >> 11) / _RESOLUTION
+
+
+def normal(*parts: object) -> float:
+    """A standard normal number."""
+    return _STANDARD.inv_cdf(min(max(draw(*parts), 1e-9), 1 - 1e-9))
+
+
+def pick(options: Sequence[_Option], *parts: object) -> _Option:
+    return options[position(len(options), *parts)]
+
+
+def position(count: int, *parts: object) -> int:
+    return int(draw(*parts) * count)
+
+
+class ReplyForm(StrEnum):
+    PLAIN = "plain"
+    FENCED = "fenced"
+    PROSE = "prose"
+    """JSON with a sentence before and after it."""
+    SLIP = "slip"
+    """JSON with one syntax error a tolerant reader mends."""
+    UNSTRUCTURED = "unstructured"
+    """Running text of that content: no JSON to read."""
+    TRUNCATED = "truncated"
+    REFUSED = "refused"
+
 
 HINT_GAIN = 0.45
 """Skill that each hint shown adds."""

@@ -6,6 +6,7 @@ dialect writes the reply in the provider's own form. Answerers therefore never s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from enum import StrEnum
@@ -122,3 +123,40 @@ def properties(schema: Mapping[str, object] | None) -> list[str]:
 def in_schema_order(question: Question, values: Mapping[str, object]) -> Mapping[str, object]:
     """The values in the order of the question's schema, only those that it names; all where it names none."""
     return {name: values[name] for name in properties(question.schema) if name in values} or values
+
+
+# ---- tokens ---------------------------------------------------------------------------------------------------------
+
+
+_BYTES_PER_TOKEN = 4
+IMAGE_TOKENS = 765
+"""Tokens of a 1024 x 1024 picture in high detail by OpenAI's documents; taken for every image of every provider."""
+_EFFORT_MULTIPLE = {"none": 0.0, "minimal": 0.5, "low": 1.0, "medium": 2.5, "default": 2.5, "high": 5.0}
+_MOST_EFFORT = 8.0
+_BUDGET_MULTIPLE = 4.0
+
+
+def text_tokens(text: str) -> int:
+    return math.ceil(len(text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN)
+
+
+def _reasoning_tokens(reasoning: str | int | None, visible: int) -> int:
+    """A multiple of the visible reply by effort; never more than the budget where one is given."""
+    if isinstance(reasoning, int):
+        wanted = math.ceil(visible * _BUDGET_MULTIPLE)
+        return wanted if reasoning < 0 else min(reasoning, wanted)
+    return math.ceil(visible * _EFFORT_MULTIPLE.get((reasoning or "none").lower(), _MOST_EFFORT))
+
+
+def reply_of(question: Question, text: str, finish: str = "stop") -> ModelReply:
+    """The text as a reply with its tokens, cut off at the question's output limit. Reasoning gets what is left."""
+    limit = question.max_output_tokens
+    if limit is not None and text_tokens(text) > limit:
+        text = text.encode("utf-8", "replace")[: limit * _BYTES_PER_TOKEN].decode("utf-8", "ignore")
+        finish = "length"
+    read = text_tokens(question.system) + text_tokens(question.text) + IMAGE_TOKENS * len(question.images)
+    visible = text_tokens(text)
+    thought = _reasoning_tokens(question.reasoning, visible)
+    if limit is not None:
+        thought = max(0, min(thought, limit - visible))
+    return ModelReply(text, finish, read, output_tokens=visible + thought, reasoning_tokens=thought)

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from layton_batch.sandbox.answerers import questions
 from layton_batch.sandbox.answerers.known_items import KnownItem, KnownItems, submission
-from layton_batch.sandbox.answerers.questions import Kind, ModelReply, Question, kind_of
-from layton_batch.sandbox.answerers.reply_forms import reply_of
+from layton_batch.sandbox.answerers.questions import Kind, ModelReply, Question, kind_of, reply_of
 
 _SEPARATORS = re.compile(r"[^0-9a-z.]+")
 _UNSAID = frozenset({"preview", "latest"})

@@ -1,17 +1,142 @@
-"""The life of a batch as a function of the clock. Nothing runs in the background: whoever looks moves the batch on."""
+"""The life of a batch as a function of the clock, and the execution of its rows. Nothing runs in the background:
+whoever looks moves the batch on."""
 
 from __future__ import annotations
 
+import json
+import logging
+import random
 import threading
-from dataclasses import replace
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import inf
+from pathlib import Path
 from typing import NamedTuple
 
-from layton_batch.sandbox.engine.configuration import SandboxConfig
-from layton_batch.sandbox.engine.dialect import SandboxDialect
-from layton_batch.sandbox.engine.execution import Executor, lines_of
-from layton_batch.sandbox.engine.faults import FaultBook
-from layton_batch.sandbox.engine.store import BatchRefusal, SandboxBatch, Store
+import orjson
+
+from layton_batch.sandbox.answerers.questions import (
+    Answerer,
+    CachedPrefix,
+    ModelReply,
+    Question,
+    SandboxUsage,
+    text_tokens,
+)
+from layton_batch.sandbox.engine.faults import Fault, FaultBook
+from layton_batch.sandbox.engine.store import BatchRefusal, BilledRow, SandboxBatch, Store, StoredFile, charge, new_id
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """Overrides of the documented limits, for tests; None keeps the provider's own figure."""
+
+    rows: int | None = None
+    file_bytes: int | None = None
+    line_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxConfig:
+    """`batch_seconds` runs from create to end; a fifth of it is validation, and a cancel takes a quarter of it.
+    `state_dir` None keeps everything in a temporary folder that goes with the sandbox."""
+
+    port: int = 0
+    state_dir: Path | None = None
+    batch_seconds: float = 0.2
+    faults: tuple[Fault, ...] = ()
+    answerer: Answerer | None = None
+    limits: SandboxLimits = SandboxLimits()
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(eq=False)
+class Rejection(Exception):
+    """`status` is the HTTP status; `code` goes where the provider's error form has a place for it."""
+
+    status: int
+    message: str
+    code: str | None = None
+    retry_after: float | None = None
+
+
+Row = Mapping[str, object]
+
+
+class SandboxDialect(ABC):
+    """`error_file`: failed rows go to a file of their own. `partial`: an expired or cancelled batch keeps the rows that
+    were done. `file_id`: beginning of the ids of files."""
+
+    provider: str
+    error_file = False
+    partial = True
+    file_id = "file-"
+
+    @abstractmethod
+    def check(self, batch: SandboxBatch, lines: Iterator[bytes], size: int) -> tuple[int, str, BatchRefusal | None]:
+        """Judge the whole input (`size` in bytes): number of rows, the model they share or "", why it is refused."""
+
+    def key(self, row: Row) -> str:
+        """The row's custom_id, "" where it has none."""
+        return str(row.get("custom_id") or "")
+
+    @abstractmethod
+    def question(self, row: Row, batch: SandboxBatch) -> Question:
+        """Raises Rejection for a row that this provider answers with an error."""
+
+    @abstractmethod
+    def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]: ...
+
+    @abstractmethod
+    def failure(self, key: str, rejection: Rejection) -> dict[str, object]: ...
+
+    def unfinished(self, _key: str, _outcome: str) -> dict[str, object] | None:
+        """The line for a row that was never run; None where the provider says nothing about such rows."""
+        return None
+
+
+_LOG = logging.getLogger(__name__)
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The lines of a JSONL file without their ends; blank ones are no rows."""
+    with path.open("rb") as source:
+        for line in source:
+            if line.strip():
+                yield line.rstrip(b"\r\n")
+
+
+def _shuffled(path: Path, batch: SandboxBatch) -> Iterator[Row]:
+    offsets, position = [], 0
+    with path.open("rb") as source:
+        for line in source:
+            offsets += [position] if line.strip() else []
+            position += len(line)
+        random.Random(f"0:{batch.provider}:{batch.rows}").shuffle(offsets)
+        for offset in offsets[: batch.rows]:
+            source.seek(offset)
+            yield orjson.loads(source.readline())
+
+
+def _line(row: dict[str, object]) -> bytes:
+    try:
+        return orjson.dumps(row) + b"\n"
+    except TypeError:  # a lone surrogate: JSON can carry it as an escape, which is for the client to survive
+        return json.dumps(row, separators=(",", ":")).encode() + b"\n"
+
+
+def _with_cache(question: Question, reply: ModelReply, cached: CachedPrefix | None) -> ModelReply:
+    """The reply with what was read from the cache, or written to it."""
+    prefix = question.prefix
+    if prefix is None:
+        return reply
+    tokens = text_tokens(prefix.text) // prefix.step * prefix.step
+    if prefix == cached:
+        return replace(reply, cached_input_tokens=tokens)
+    return replace(reply, cache_write_tokens=tokens) if prefix.bills_writes else reply
+
 
 OUTCOMES = ("completed", "failed", "expired", "cancelled")
 PHASES = ("validating", "running", "finalizing", "cancelling", *OUTCOMES)
@@ -32,11 +157,12 @@ class _End(NamedTuple):
 class SandboxEngine:
     """Creates, moves and cancels batches of all providers. Thread-safe; work on one batch excludes only that batch."""
 
-    def __init__(self, store: Store, executor: Executor, faults: FaultBook, config: SandboxConfig) -> None:
+    def __init__(self, store: Store, faults: FaultBook, config: SandboxConfig, answerer: Answerer) -> None:
         self.store = store
         self.config = config
-        self._executor = executor
         self._faults = faults
+        self._answerer = answerer
+        self._answering = threading.Lock()
         self._locks: dict[tuple[str, str], threading.RLock] = {}
         self._guard = threading.Lock()
 
@@ -115,7 +241,7 @@ class SandboxEngine:
         if end.outcome == "failed" and batch.problem is None:
             batch = replace(batch, problem=BatchRefusal(batch.fate.kind, batch.fate.name or "the batch was stopped"))
         keeps = end.outcome == "completed" or dialect.partial
-        return self._executor.run(dialect, batch, int(end.share * batch.rows) if keeps else 0)
+        return self._run(dialect, batch, int(end.share * batch.rows) if keeps else 0)
 
     def _end(self, batch: SandboxBatch) -> _End:
         seconds, fate = self.config.batch_seconds, batch.fate
@@ -142,3 +268,91 @@ class SandboxEngine:
     def _lock(self, provider: str, batch_id: str) -> threading.RLock:
         with self._guard:
             return self._locks.setdefault((provider, batch_id), threading.RLock())
+
+    # ---- rows
+
+    def _run(self, dialect: SandboxDialect, batch: SandboxBatch, count: int) -> SandboxBatch:
+        """Execute the first ``count`` rows of a shuffled order, which is also the order of the result files, for no
+        provider promises another. Write the others as the provider reports rows that never ran.
+
+        One row is in memory at a time. The batch, its result files and its bills are saved together at the end: what an
+        earlier execution wrote that was killed does not count.
+        """
+        ids = [new_id(dialect.file_id), new_id(dialect.file_id)]
+        paths = [self.store.blob(batch.provider, name) for name in ids]
+        billed: list[BilledRow] = []
+        failed, cached = 0, None
+        with paths[0].open("wb") as output, paths[1].open("wb") as errors:
+            failures = errors if dialect.error_file else output
+            for place, row in enumerate(_shuffled(self.store.blob(batch.provider, batch.input_id), batch)):
+                key = dialect.key(row)
+                if place >= count:
+                    line = dialect.unfinished(key, batch.phase)
+                    failures.write(b"" if line is None else _line(line))
+                    continue
+                try:
+                    question = dialect.question(row, batch)
+                    fault = self._faults.due(batch.provider, "row", f"{key}\n{question.model}")
+                    if fault.action == "missing":
+                        continue
+                    reply = _with_cache(question, self._reply(question, fault), cached)
+                except Rejection as rejection:
+                    failures.write(_line(dialect.failure(key, rejection)))
+                    failed += 1
+                    continue
+                cached = cached or question.prefix
+                usd = charge(batch.provider, question.model, reply.usage)
+                billed.append(BilledRow(batch.provider, batch.id, question.custom_id, question.model, reply.usage, usd))
+                output.write(_reply_lines(dialect, row, question, reply, fault.action))
+        sizes = {name: path.stat().st_size for name, path in zip(ids, paths, strict=True)}
+        output_id, error_id = (name if sizes[name] else "" for name in ids)  # a file exists only where it has lines
+        ended = replace(
+            batch,
+            output_id=output_id,
+            error_id=error_id,
+            succeeded=len(billed),
+            failed=failed,
+            unfinished=batch.rows - count,
+            usage=sum((row.usage for row in billed), SandboxUsage()),
+        )
+        files = (
+            StoredFile(name, batch.provider, name, "batch_output", batch.ended or 0.0, size, "")
+            for name, size in sizes.items()
+            if size
+        )
+        self.store.save(ended, *files, *billed)
+        return ended
+
+    def _reply(self, question: Question, fault: Fault) -> ModelReply:
+        if fault.action == "error":
+            raise Rejection(fault.status, fault.name or "injected failure of this row", code=fault.kind or None)
+        try:
+            with self._answering:
+                reply = self._answerer.answer(question)
+        except Exception as error:  # a broken answerer costs its rows, with the reason in them, never the server
+            _LOG.exception("the answerer failed on %s", question.custom_id)
+            message = f"the sandbox's answerer failed: {type(error).__name__}: {error}"
+            raise Rejection(500, message, code="sandbox_answerer") from error
+        half = reply.text[: len(reply.text) // 2]
+        match fault.action:
+            case "malformed_text":
+                return replace(reply, text=half + '\\ "{')
+            case "truncated":
+                return replace(reply, text=half, finish="length")
+            case "refused":
+                return replace(reply, text="I cannot help with this.", finish="refusal")
+        return reply
+
+
+def _reply_lines(dialect: SandboxDialect, row: Row, question: Question, reply: ModelReply, fault: str) -> bytes:
+    """Return a row's lines in the result file."""
+    line = _line(dialect.success(row, question, reply))
+    match fault:
+        case "malformed_line":
+            return line[: len(line) // 2] + b"\n"
+        case "duplicate":
+            return _line(dialect.success(row, question, replace(reply, text=f"{reply.text} (once more)"))) + line
+        case "unknown_id":
+            stranger = replace(question, custom_id=f"unknown-{question.custom_id}"[:64])
+            return _line(dialect.success(row, stranger, reply)) + line
+    return line

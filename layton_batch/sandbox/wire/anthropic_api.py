@@ -8,13 +8,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from starlette.responses import FileResponse, Response
 
-from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question
-from layton_batch.sandbox.answerers.reply_forms import text_tokens
-from layton_batch.sandbox.engine.dialect import Rejection, Row
+from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question, text_tokens
+from layton_batch.sandbox.engine.lifecycle import Rejection, Row
 from layton_batch.sandbox.engine.store import SandboxBatch, new_id
 from layton_batch.sandbox.wire.api import DAY, ProviderApi, SandboxCall, phase_words, rfc3339
-from layton_batch.sandbox.wire.reading import Body, conversation, json_object, required, section
-from layton_batch.sandbox.wire.reply_bodies import thinking_text
+from layton_batch.sandbox.wire.reading import Body, conversation, json_object, required, section, thinking_text
 
 _LEAST_CACHED = (
     (r"claude-(?:opus-5(?:-20|$)|(?:fable|mythos)-5)", 512),

@@ -14,8 +14,7 @@ from starlette.datastructures import QueryParams, UploadFile
 from starlette.responses import FileResponse, Response
 
 from layton_batch.sandbox.answerers.profiles import bundled_profiles
-from layton_batch.sandbox.engine.dialect import Rejection, Row, SandboxDialect
-from layton_batch.sandbox.engine.lifecycle import PHASES, SandboxEngine
+from layton_batch.sandbox.engine.lifecycle import PHASES, Rejection, Row, SandboxDialect, SandboxEngine
 from layton_batch.sandbox.engine.store import BatchRefusal, SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire.reading import Body, json_object
 

@@ -21,8 +21,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.faults import Fault, FaultBook
+from layton_batch.sandbox.engine.lifecycle import Rejection
 from layton_batch.sandbox.wire.api import Endpoint, JsonReply, ProviderApi, SandboxCall
 
 _LOG = logging.getLogger(__name__)

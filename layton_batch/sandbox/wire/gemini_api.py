@@ -8,12 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
-from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.execution import lines_of
+from layton_batch.sandbox.engine.lifecycle import Rejection, Row, lines_of
 from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire.api import Endpoint, JsonReply, ProviderApi, SandboxCall, phase_words, rfc3339
-from layton_batch.sandbox.wire.reading import Body, conversation, of_kind, output_limit, required, section
-from layton_batch.sandbox.wire.reply_bodies import thinking_text
+from layton_batch.sandbox.wire.reading import (
+    Body,
+    conversation,
+    of_kind,
+    output_limit,
+    required,
+    section,
+    thinking_text,
+)
 
 _NAME = re.compile(r"files/[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _FILE_LIFE = 48 * 3600

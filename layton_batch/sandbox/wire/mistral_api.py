@@ -5,13 +5,11 @@ from __future__ import annotations
 import orjson
 
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
-from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.execution import lines_of
+from layton_batch.sandbox.engine.lifecycle import Rejection, Row, lines_of
 from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire.api import CHAT, ProviderApi, SandboxCall, phase_words
 from layton_batch.sandbox.wire.openai_api import chat_question
-from layton_batch.sandbox.wire.reading import json_object, one_of, required, section
-from layton_batch.sandbox.wire.reply_bodies import completion, thinking_text
+from layton_batch.sandbox.wire.reading import completion, json_object, one_of, required, section, thinking_text
 
 _WORDS = "QUEUED RUNNING RUNNING CANCELLATION_REQUESTED SUCCESS FAILED TIMEOUT_EXCEEDED CANCELLED"
 

@@ -7,14 +7,19 @@ from collections.abc import Iterator, Sequence
 import orjson
 
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
-from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.execution import lines_of
-from layton_batch.sandbox.engine.ledger import charge
-from layton_batch.sandbox.engine.store import SandboxBatch, new_id
+from layton_batch.sandbox.engine.lifecycle import Rejection, Row, lines_of
+from layton_batch.sandbox.engine.store import SandboxBatch, charge, new_id
 from layton_batch.sandbox.wire.api import CHAT, DAY, ProviderApi, SandboxCall
 from layton_batch.sandbox.wire.openai_api import chat_question
-from layton_batch.sandbox.wire.reading import Body, of_kind, one_of, required
-from layton_batch.sandbox.wire.reply_bodies import completion, message_with_refusal, thinking_text
+from layton_batch.sandbox.wire.reading import (
+    Body,
+    completion,
+    message_with_refusal,
+    of_kind,
+    one_of,
+    required,
+    thinking_text,
+)
 
 _BATCH_ENTRY = ":batch"
 """Ending of the catalogue's second entry of a model, the one with the price of batches."""

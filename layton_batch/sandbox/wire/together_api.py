@@ -8,12 +8,11 @@ from dataclasses import replace
 from starlette.responses import Response
 
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
-from layton_batch.sandbox.engine.dialect import Rejection, Row
+from layton_batch.sandbox.engine.lifecycle import Rejection, Row
 from layton_batch.sandbox.engine.store import BatchRefusal, SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire.api import CHAT, DAY, JsonReply, ProviderApi, SandboxCall, phase_words, rfc3339
 from layton_batch.sandbox.wire.openai_api import chat_question
-from layton_batch.sandbox.wire.reading import one_of, required
-from layton_batch.sandbox.wire.reply_bodies import completion, thinking_text
+from layton_batch.sandbox.wire.reading import completion, one_of, required, thinking_text
 
 
 class TogetherApi(ProviderApi):

@@ -14,7 +14,7 @@ from math import inf, sqrt
 
 import polars as pl
 
-from layton_batch.tasks.mcq_idk.metrics import METRICS
+from layton_batch.tasks.mcq_idk.task import METRICS
 from layton_batch.tasks.offline import Estimate
 
 # ---- the table: the models' order, and every blank of the Markdown -------------------------------------------------

@@ -18,14 +18,20 @@ from layton_batch.errors import DataError
 from layton_batch.files.item_list import item_list
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.benchmark_rows import ItemRow, with_folders
-from layton_batch.tasks.packaged import PROMPTS, bundled_file
+from layton_batch.tasks.benchmark_rows import ItemRow, bundled_file, with_folders
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions, TaskSettings
-from layton_batch.tasks.reply_json import ENDINGS, as_bool, failure, object_schema, read_verdict, unread
+from layton_batch.tasks.reply_json import (
+    ENDINGS,
+    as_bool,
+    failure,
+    object_schema,
+    read_verdict,
+    unread,
+    without_thoughts,
+)
 from layton_batch.tasks.rome import published, reader
 from layton_batch.tasks.rome.published import ORIGINAL, RomeGrade
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence
-from layton_batch.tasks.thoughts import without_thoughts
 from layton_batch.text import without_surrogates
 
 SPLITS = ("llm", "vlm")
@@ -76,7 +82,7 @@ class _Rome:
         self._options, self.protocol = options, settings.protocol
         self._is_original = settings.protocol == ORIGINAL
         self._pictures = (options.folder or Path()) / settings.pictures if settings.pictures else None
-        self._templates = Templates(PROMPTS / "rome" / self.protocol, _SLOTS, options.prompts)
+        self._templates = Templates(f"rome/{self.protocol}", _SLOTS, options.prompts)
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items; a row with a picture is ``vlm`` unless its ``split`` says otherwise."""

@@ -1,1 +1,1 @@
-"""ZebraLogic: the task, right grids and grades (``grids``), the two published protocols, our reader, and files."""
+"""ZebraLogic: the task, right grids and the three protocols that read and compare grids, and files."""

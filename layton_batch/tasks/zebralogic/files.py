@@ -18,9 +18,17 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import Columns, Document, FileRow, GradingOptions, OfflineForm, response
-from layton_batch.tasks.zebralogic.grids import INFRASTRUCTURE, GridGrade, Tag, gold_from, infrastructure_tag
+from layton_batch.tasks.zebralogic.protocols import (
+    BEST_OF_N,
+    INFRASTRUCTURE,
+    MODES,
+    GridGrade,
+    Tag,
+    gold_from,
+    grade_samples,
+    infrastructure_tag,
+)
 from layton_batch.tasks.zebralogic.task import GROUPS, CellGrade, ZebraLogicTask, gold_of
-from layton_batch.tasks.zebralogic.zeroeval import BEST_OF_N, MODES, check_mode, grade_samples
 
 _MODES = f"; its modes are {', '.join(MODES)}"
 
@@ -49,7 +57,8 @@ class ZebraForm(OfflineForm):
         if options.samples is not None:
             if self.protocol != "zeroeval":
                 raise ManifestError(f"grade: --samples is for --protocol zeroeval{_MODES}")
-            check_mode(options.samples)
+            if options.samples not in MODES:
+                raise ManifestError(f"samples {options.samples!r}: there are {', '.join(MODES)}")
 
     # ---- files to frames -------------------------------------------------------------------------------------------
 

@@ -16,26 +16,21 @@ from typing import Literal
 from layton_batch.errors import DataError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.benchmark_rows import ItemRow
-from layton_batch.tasks.packaged import PROMPTS, bundled_file
+from layton_batch.tasks.benchmark_rows import ItemRow, bundled_file
 from layton_batch.tasks.protocol import TaskOptions, TaskSettings
 from layton_batch.tasks.reply_json import ENDINGS, is_whole_object, joined, unread
 from layton_batch.tasks.templates import Templates, TemplateVariables, block
-from layton_batch.tasks.zebralogic.agi_evals import ORIGINAL
-from layton_batch.tasks.zebralogic.grids import (
+from layton_batch.tasks.zebralogic.protocols import (
+    PROTOCOLS,
     GoldGrid,
     GridGrade,
     GridReading,
-    GridRules,
     Tag,
     gold_from,
+    read_grid,
 )
-from layton_batch.tasks.zebralogic.reader import CORRECTED
-from layton_batch.tasks.zebralogic.zeroeval import ZEROEVAL
 from layton_batch.text import without_surrogates
 
-PROTOCOLS: Mapping[str, GridRules] = {rules.name: rules for rules in (CORRECTED, ORIGINAL, ZEROEVAL)}
-"""The protocols by name; the first is the default."""
 _SIZES: Mapping[str, frozenset[str]] = {
     "Small": frozenset({"2*2", "2*3", "2*4", "2*5", "2*6", "3*2", "3*3", "4*2"}),
     "Medium": frozenset({"3*4", "3*5", "3*6", "4*3", "4*4", "5*2", "6*2"}),
@@ -80,7 +75,7 @@ class ZebraLogicTask:
         self.protocol: str = settings.protocol
         self.rules = PROTOCOLS[self.protocol]
         self._options = options
-        self._templates = Templates(PROMPTS / "zebralogic" / self.protocol, _SLOTS, options.prompts)
+        self._templates = Templates(f"zebralogic/{self.protocol}", _SLOTS, options.prompts)
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items. Where an id is there twice, its set is put before it."""
@@ -131,7 +126,7 @@ class ZebraLogicTask:
         prediction = unread(item, model, response)
         if prediction.kind is PredictionKind.MISSING:
             return prediction
-        reading = self.rules.read(self._counted_text(prediction.raw_text, prediction.ending))
+        reading = read_grid(self.rules, self._counted_text(prediction.raw_text, prediction.ending))
         note = joined(prediction.note, reading.note)
         if reading.tag is not Tag.NONE:
             return replace(prediction, note=note)

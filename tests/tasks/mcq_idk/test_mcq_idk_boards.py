@@ -13,8 +13,8 @@ from PIL import Image
 
 from layton_batch.drawing import rendered
 from layton_batch.tasks.mcq_idk.bar_chart import bar_chart
-from layton_batch.tasks.mcq_idk.metrics import MARKS, METRICS, Marks
 from layton_batch.tasks.mcq_idk.published_table import TableRow, ensemble_votes, markdown, ordered, vote_estimates
+from layton_batch.tasks.mcq_idk.task import MARKS, METRICS, Marks
 from layton_batch.tasks.offline import Estimate
 
 RIGHT, WRONG, ABSTAINED, UNREAD = MARKS.values()

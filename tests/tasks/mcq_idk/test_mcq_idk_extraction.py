@@ -6,9 +6,8 @@ from string import ascii_uppercase
 
 import pytest
 
-from layton_batch.tasks.mcq_idk.items import shuffled_order
 from layton_batch.tasks.mcq_idk.published_letters import read_original, without_think_blocks
-from layton_batch.tasks.mcq_idk.task import CORRECTED, ORIGINAL, read_corrected, read_letter
+from layton_batch.tasks.mcq_idk.task import CORRECTED, ORIGINAL, read_corrected, read_letter, shuffled_order
 
 # ---- thoughts ------------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,7 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.mcq_idk.metrics import METRICS
-from layton_batch.tasks.mcq_idk.task import CORRECTED, ORIGINAL
+from layton_batch.tasks.mcq_idk.task import CORRECTED, METRICS, ORIGINAL
 from tests.tasks import offline_rows
 
 Row = dict[str, JsonValue]

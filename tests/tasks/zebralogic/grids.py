@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic.grids import GridGrade, gold_from
-from layton_batch.tasks.zebralogic.task import PROTOCOLS
+from layton_batch.tasks.zebralogic.protocols import PROTOCOLS, GridGrade, gold_from
 
 SOLUTION: JsonValue = {
     "header": ["House", "Name", "Drink"],

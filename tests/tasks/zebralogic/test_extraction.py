@@ -8,8 +8,7 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic.grids import INFRASTRUCTURE, Tag, gold_from, infrastructure_tag
-from layton_batch.tasks.zebralogic.task import PROTOCOLS
+from layton_batch.tasks.zebralogic.protocols import INFRASTRUCTURE, PROTOCOLS, Tag, gold_from, infrastructure_tag
 
 from .grids import GRID, WRONG, grade, outcome, reply
 

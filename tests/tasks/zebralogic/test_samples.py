@@ -6,7 +6,7 @@ import pytest
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic.zeroeval import MODES, ZEROEVAL, grade_samples
+from layton_batch.tasks.zebralogic.protocols import MODES, ZEROEVAL, grade_samples
 from tests.tasks.offline_rows import form, report
 
 from .grids import GOLD, GRID, SOLUTION, WRONG, reply

@@ -9,7 +9,8 @@ import pytest
 
 from layton_batch.records import Item, JsonValue
 from layton_batch.tasks.protocol import TaskOptions
-from layton_batch.tasks.zebralogic.task import PROTOCOLS, ZebraLogicSettings, ZebraLogicTask
+from layton_batch.tasks.zebralogic.protocols import PROTOCOLS
+from layton_batch.tasks.zebralogic.task import ZebraLogicSettings, ZebraLogicTask
 
 from .grids import GRID, SOLUTION
 
