@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -11,6 +11,7 @@ import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.files import tables
+from layton_batch.records import Item
 from layton_batch.reports.label_sheet import Key, reference_texts
 from layton_batch.runs.context import Run
 from layton_batch.stages.rank import entrant, finished_jobs
@@ -23,24 +24,33 @@ _PICTURES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer with all that a person needs to judge it, and nothing that names its model.
+    """An answer with all that a person needs to judge it. Pages show nothing that names its model.
 
-    ``id``: its name in the browser; ``seen``: digest of what the page shows of item and answer; ``pictures``: data
-    URLs, an empty text for a type that is not shown; ``given_hints``: the number of hints that the participant had.
+    ``id``: its name in the browser; ``seen``: digest of what the page shows of item and answer.
     """
 
     id: str
     seen: str
     key: Key
-    item_id: str
-    category: str
-    question: str
-    pictures: tuple[str, ...]
-    hints: tuple[tuple[str, str], ...]
-    given_hints: int
-    reference: tuple[tuple[str, str], ...]
+    item: Item
     answer: str
     justification: str | None
+
+    @property
+    def pictures(self) -> list[str]:
+        """Return data URLs; an empty text for a type that is not shown."""
+        return [
+            f"data:{image.media_type};base64,{image.base64}" if image.media_type in _PICTURES else ""
+            for image in self.item.images
+        ]
+
+    @property
+    def hints(self) -> list[tuple[str, str]]:
+        return [(name, text) for name, text in zip(_HINTS, self.item.hints, strict=False) if text]
+
+    @property
+    def reference(self) -> Sequence[tuple[str, str]]:
+        return reference_texts(self.item)
 
 
 @dataclass(eq=False)
@@ -113,23 +123,8 @@ class Answers:
         """Return the answer with what its page shows."""
         item = self.run.item(key[0])
         answer, justification = self.text(key)
-        return ShownAnswer(
-            id=self.id_of(key),
-            seen=sha256(repr((self.run.item_digest(item.id), answer, justification)).encode()).hexdigest()[:16],
-            key=key,
-            item_id=item.id,
-            category=item.category,
-            question=item.question,
-            pictures=tuple(
-                f"data:{image.media_type};base64,{image.base64}" if image.media_type in _PICTURES else ""
-                for image in item.images
-            ),
-            hints=tuple((name, text) for name, text in zip(_HINTS, item.hints, strict=False) if text),
-            given_hints=key[3],
-            reference=reference_texts(item),
-            answer=answer,
-            justification=justification,
-        )
+        seen = sha256(repr((self.run.item_digest(item.id), answer, justification)).encode()).hexdigest()[:16]
+        return ShownAnswer(self.id_of(key), seen, key, item, answer, justification)
 
 
 def _answered(run: Run) -> Iterator[tuple[Key, str]]:

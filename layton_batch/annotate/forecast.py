@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from layton_batch.annotate.answers import Answers
 from layton_batch.reports.label_sheet import Key
 from layton_batch.runs.context import Run
+from layton_batch.runs.labels import LABEL, LogReader
 from layton_batch.scoring.annotations import Annotation, JoinedLabels
 from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotator_agreement
 from layton_batch.scoring.label_plan import LabelForecast, LabelRequest, outlook
@@ -34,11 +35,13 @@ class Forecast:
     labels: int
 
 
-def forecast(run: Run, design: str, extra: int = 0) -> Forecast:
-    """Compute the forecast from the present labels. ``extra``: answers in the queue beyond the usual number."""
+def forecast(run: Run, design: str) -> Forecast:
+    """Compute the forecast from the present labels."""
     board = jury_board(run, run.rules)
     given = joined(run, board.votes)
-    view = outlook(board, design, length=QUEUE + extra)
+    actions = LogReader(run.folder).read()
+    put_off = sum(action.kind != LABEL for name in actions.by_annotator for action in actions.active(name))
+    view = outlook(board, design, length=QUEUE + put_off)  # answers that a person put off stay in the queue
     return Forecast(
         outlook=view,
         queue=tuple(map(_key, view.queue)),
@@ -91,7 +94,6 @@ class Forecaster:
     """The reason why the last computation failed; pages then show the forecast before it."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _last: Future[None] | None = None
-    _extra: int = 0
     _stamp: str = ""
 
     def __post_init__(self) -> None:
@@ -103,13 +105,13 @@ class Forecaster:
         """Return whether a newer forecast is being computed."""
         return self._last is not None and not self._last.done()
 
-    def look(self, extra: int = 0) -> None:
+    def look(self) -> None:
         """Start another computation if labels or models changed in any process."""
         with self._lock:
             stamp = self._now()
-            if stamp == self._stamp and extra <= self._extra:
+            if stamp == self._stamp:
                 return
-            self._stamp, self._extra = stamp, max(extra, self._extra)
+            self._stamp = stamp
             if not self.busy or (self._last is not None and self._last.running()):
                 self._last = self.executor.submit(self._work)
 
@@ -121,7 +123,7 @@ class Forecaster:
     def _work(self) -> None:
         try:
             self.answers.look_again()
-            self.latest, self.trouble = forecast(self.run, self.design, self._extra), ""
+            self.latest, self.trouble = forecast(self.run, self.design), ""
         except Exception as error:  # the app goes on with what it has: no label may be lost to a damaged table
             self.trouble = str(error)
 

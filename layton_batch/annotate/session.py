@@ -83,7 +83,7 @@ class LabellingSession:
     @property
     def forecast(self) -> Forecast:
         """Return the newest forecast. Start another computation if labels or models changed."""
-        self.forecaster.look(self._put_off())
+        self.forecaster.look()
         return self.forecaster.latest
 
     def actions(self) -> LabelActions:
@@ -176,18 +176,12 @@ class LabellingSession:
             append(self.run.folder, replace(action, item_digest=self.run.item_digest(action.answer[0])))
             if action.kind in ON_ANSWERS and self._shown.get(action.annotator) == action.answer:
                 del self._shown[action.annotator]
-        self.forecaster.look(self._put_off())
+        self.forecaster.look()
 
     def _time(self) -> str:
         return iso(self.run.clock.now())
 
     # ---- what is next ------------------------------------------------------------------------------------------------
-
-    def _put_off(self) -> int:
-        """Count the actions without a label, rounded up to hundreds: their answers stay in the planner's queue."""
-        actions = self.actions()
-        count = sum(action.kind != LABEL for name in actions.by_annotator for action in actions.active(name))
-        return -(-count // 100) * 100
 
     def _next(self, annotator: str) -> Key | None:
         actions, forecast = self.actions(), self.forecast
