@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from layton_batch import log
 from layton_batch.cli.app import invoke
 from layton_batch.cli.notes import notes_said
-from layton_batch.cli.terminal import forgiving_streams, lost_output
+from layton_batch.cli.terminal import forgiving_streams, lost_output, say
 from layton_batch.errors import LaytonBatchError, ManifestError, StorageError, refusal_of_system
 from layton_batch.files import limits
 from layton_batch.processes import (
@@ -21,7 +21,6 @@ from layton_batch.processes import (
     terminating,
 )
 from layton_batch.settings import Settings
-from layton_batch.text import plain
 
 INTERRUPTED = 75
 STOPPED = {
@@ -110,5 +109,5 @@ def _usage_message(error: Exception) -> str:
 
 def complain(message: str, code: int) -> int:
     """Print the message, without any key, and return the exit code."""
-    sys.stderr.write(f"layton-batch: {plain(log.redact(message))}\n")
+    say(f"layton-batch: {log.redact(message)}")
     return code

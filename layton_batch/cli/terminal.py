@@ -23,9 +23,14 @@ def print_json(value: object, *, line: bool = False) -> None:
 
 
 def say(message: str) -> None:
-    """Print a line for people on stderr."""
-    sys.stderr.write(plain(message) + "\n")
-    sys.stderr.flush()
+    """Print a message for people on stderr; on a terminal its lines break at blanks."""
+    if sys.stderr.isatty():
+        from layton_batch.reports.table import console
+
+        console(stderr=True).print(plain(message), markup=False)
+    else:
+        sys.stderr.write(plain(message) + "\n")
+        sys.stderr.flush()
 
 
 class _Sink(io.FileIO):

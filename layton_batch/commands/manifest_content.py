@@ -20,7 +20,7 @@ Table = Mapping[str, JsonValue]
 @dataclass(frozen=True, slots=True)
 class ManifestContent:
     """Content of a manifest for ``path``. ``comment``: its first line. ``tables``: keys, tables, and lists of tables;
-    an empty table is left out."""
+    an empty table is left out. Without ``jury`` a manifest at the path may have any."""
 
     path: Path
     comment: str
@@ -36,38 +36,32 @@ class ManifestContent:
         if not self.path.exists():
             return manifest
         written = load_manifest(self.path)
-        if keys := written.differing_keys(manifest):
+        is_stated = "jury" in self.tables
+        if keys := [key for key in written.differing_keys(manifest) if is_stated or not key.startswith("jury")]:
             raise ManifestError(
                 f"{self.path} is there and asks for something else ({', '.join(keys)}): edit it and `run` it"
             )
         return written
 
     def write(self) -> Path:
-        """Write the manifest, unless one is there: that one may have other labels or another budget. Return its
-        path."""
+        """Write the manifest, unless one is there: that one may have other labels or another budget."""
         if not self.path.exists():
-            atomic.write_text(self.path, "".join(f"{line}\n" for line in self._lines()))
+            atomic.write_text(self.path, "".join(f"{line}\n" for line in (f"# {self.comment}", *_lines(self.tables))))
             note(f"{self.path}: the manifest of this run; edit it at any time")
         return self.path
 
-    def _lines(self) -> Iterator[str]:
-        yield f"# {self.comment}"
-        for name, value in self.tables.items():
-            if isinstance(value, str):
-                yield f"{name} = {_toml(value)}"
-            elif isinstance(value, Mapping):
-                yield from _table_lines(f"[{name}]", value)
-            else:
-                for table in value:
-                    yield from _table_lines(f"[[{name}]]", table)
+
+def _lines(table: Mapping[str, object], name: str = "") -> Iterator[str]:
+    """Yield the keys of a table, then the tables in it. ``name``: of the table, with a point at its end."""
+    inner = {key: value for key, value in table.items() if isinstance(value, Mapping | list | tuple)}
+    yield from (f"{key} = {_toml(value)}" for key, value in table.items() if key not in inner)
+    for key, value in inner.items():
+        tables, head = (value, f"[[{name}{key}]]") if isinstance(value, Sequence) else ([value], f"[{name}{key}]")
+        for each in filter(None, tables):
+            yield head
+            yield from _lines(each, f"{name}{key}.")
 
 
-def _table_lines(head: str, table: Table) -> Iterator[str]:
-    if table:
-        yield head
-        yield from (f"{key} = {_toml(value)}" for key, value in table.items())
-
-
-def _toml(value: JsonValue) -> str:
+def _toml(value: object) -> str:
     """Return a TOML value: JSON's escapes are TOML's, but for the delete character and halves of pairs."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from layton_batch.clock import SystemClock
@@ -15,13 +17,16 @@ from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import ITEM_ENDINGS, read_rows
 from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
-from layton_batch.manifest.checks import load_manifest, shipped
+from layton_batch.manifest.checks import DEFAULT_PANEL, load_manifest, shipped
 from layton_batch.manifest.item_check import guess_split, guess_task, unread_columns
+from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import check_models
+from layton_batch.manifest.model_checks import asked_models, check_models
 from layton_batch.providers import provider_names, unknown_provider
+from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks import BUILT_IN, FIRST, OWN, task_names, unknown_task
+from layton_batch.text import plural
 
 DEMO_MANIFESTS = {name: "demo.toml" if name == FIRST else f"demo-{name}.toml" for name in BUILT_IN}
 """The demonstration's manifest for each task that has bundled items."""
@@ -66,25 +71,52 @@ def manifest_for(
             "name": name,
             "task": task,
             "items": items if limit is None else {**items, "limit": limit},
-            "jury": {"reasons": True} if task == OWN else {},
             "budget": {} if max_usd is None else {"max_usd": max_usd},
             "models": named_models,
         },
     )
     manifest = content.checked()
-    if not path.exists():
-        _check_asked(manifest, sandbox=sandbox)
-    return content.write()
+    if path.exists():
+        return path
+    jury = {"reasons": True} if task == OWN else {}
+    return replace(content, tables={**content.tables, "jury": jury | _checked_jury(manifest, sandbox=sandbox)}).write()
 
 
-def _check_asked(manifest: Manifest, *, sandbox: bool) -> None:
-    """Raise DataError for items, and ManifestError for models, that `run` refuses, before a manifest is written that
-    names them."""
+def _checked_jury(manifest: Manifest, *, sandbox: bool) -> Mapping[str, JsonValue]:
+    """Return the ``[jury]`` to write. Raise DataError for items, and ManifestError for models, that `run` refuses,
+    before a manifest is written that names them."""
     settings = Settings.from_process()
     if not is_address(manifest.items.source):
         load_items(manifest, manifest_task(manifest), settings)
-    if not sandbox and (refused := check_models(manifest, settings, SystemClock()).refused):
+    if sandbox:  # it takes any model, and plays every judge
+        return {}
+    if refused := check_models(manifest, settings, SystemClock()).refused:
         raise ManifestError("\n".join(refused))
+    return _jury_of_keys(manifest, settings)
+
+
+def _jury_of_keys(manifest: Manifest, settings: Settings) -> Mapping[str, JsonValue]:
+    """Return the ``[jury]`` of the judges whose key is set; nothing if all that would sit have one.
+
+    Raises ManifestError, with what each missing key is for, if a model or every judge that may sit for it has no key.
+    """
+    models, panel = manifest.model_specs(), manifest.panel()
+    sitting = asked_models(manifest)
+    if not panel or all(settings.has_key(spec.provider) for spec in sitting):
+        return {}
+    with_key = [judge for judge in panel if settings.has_key(judge.model.provider)]
+    uses: dict[str, list[str]] = {}
+    for spec in sitting:
+        if not settings.has_key(spec.provider):
+            uses.setdefault(settings.key_names(spec.provider)[0], []).append(spec.name)
+    offers = "; ".join(f"{key} buys {', '.join(names)}" for key, names in uses.items())
+    seats = min(len(seat_jury(with_key, model, manifest.seats)) for model in models)
+    if not seats or not all(settings.has_key(model.provider) for model in models):
+        raise ManifestError(f"run: a key is missing: {offers}; each model needs a judge of another maker")
+    judges = [judge.model.name for judge in with_key]
+    warn((f"{plural(seats, 'judge')} for each model, of {', '.join(judges)}, by the keys that are set; {offers}",))
+    tables = tomllib.loads(shipped(DEFAULT_PANEL).read_text(encoding="utf-8"))["judges"]
+    return {"seats": seats, "judges": [table for table in tables if table["name"] in judges]}
 
 
 def _task_and_split(given: Path) -> tuple[str, str]:

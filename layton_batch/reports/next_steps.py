@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from layton_batch.costs.prices import near_model
 from layton_batch.runs.imported import FROM_FILE, is_imported
 from layton_batch.runs.status import JobStatus, RunState, Status
-from layton_batch.states import ErrorClass, Lifecycle, Role
+from layton_batch.states import OPEN, ErrorClass, Lifecycle, Role
 from layton_batch.text import first_of, one_line, plural
 
 
@@ -37,8 +37,11 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
             f"`layton-batch retry {run}` and then `run` ask again for what was cancelled; "
             f"`layton-batch cancel {run}` ends the run without it."
         )
+    is_stuck = status.state is RunState.NEEDS_PERSON or any(
+        batch.needs_person and batch.state in OPEN for batch in status.batches
+    )
     match status.state:
-        case RunState.NEEDS_PERSON if not steps:
+        case RunState.NEEDS_PERSON | RunState.RUNNING if is_stuck and not steps:
             steps.append("Fix what the line above names, then run the same command again.")
         case RunState.OVER_BUDGET if unpriced := _unpriced(status):
             steps.append(f"{no_price(unpriced)}; then run the same command again.")

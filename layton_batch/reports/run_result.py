@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from layton_batch.clock import SystemClock
 from layton_batch.columns import text_table
@@ -69,7 +69,7 @@ class RunResult(Document):
     ``words``: by job, what its provider said of failed requests, and how often. ``without_results``: batches whose
     answers came, and whose raw results are gone. ``source``: the run's name or path in commands.
     ``reserves_expected``: ``[budget] bound`` is ``expected``. ``judges``: how the verdicts ended that are in the
-    tables. ``trouble``: step that a person has to take, by table.
+    tables. ``trouble``: step that a person has to take, by table. ``code``: the exit code, if it is not that of `run`.
     """
 
     status: Status
@@ -80,6 +80,7 @@ class RunResult(Document):
     reserves_expected: bool = False
     judges: Sequence[VerdictCounts] = ()
     trouble: Mapping[str, str] = field(default_factory=dict)
+    code: int | None = None
 
     @classmethod
     def read(
@@ -88,7 +89,7 @@ class RunResult(Document):
         store: RunStore,
         status: Status | None = None,
         trouble: Mapping[str, str] = MappingProxyType({}),
-    ) -> Self:
+    ) -> RunResult:
         """Read where a run stands now, or at ``status``."""
         status = status or read_status(store)
         return cls(
@@ -103,11 +104,9 @@ class RunResult(Document):
         )
 
     def end(self) -> int:
-        return FileError.exit_code if self.trouble else self.state_code()
-
-    def state_code(self) -> int:
-        """Return the exit code for the run's state."""
-        return exit_code(self.status)
+        if self.trouble:
+            return FileError.exit_code
+        return exit_code(self.status) if self.code is None else self.code
 
     @property
     def name(self) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.commands import machine_check
+from layton_batch.commands import check
 from layton_batch.sandbox import Sandbox
 from layton_batch.testing.providers import Answer, Loopback
 from tests.support.cli_harness import call, called_at, refused, write
@@ -158,9 +158,9 @@ def test_no_key_is_ever_printed_and_endpoints_that_cannot_be_reached_end_with_2(
 
 
 def test_endpoints_that_never_answer_hold_up_nothing_for_long(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert machine_check.CALL_SECONDS < machine_check.PATIENCE < 10
-    monkeypatch.setattr(machine_check, "CALL_SECONDS", 60.0)
-    monkeypatch.setattr(machine_check, "PATIENCE", 0.3)
+    assert check.CALL_SECONDS < check.PATIENCE < 10
+    monkeypatch.setattr(check, "CALL_SECONDS", 60.0)
+    monkeypatch.setattr(check, "PATIENCE", 0.3)
     silent = ("openai", "anthropic", "mistral", "together")
     with socket.create_server(("127.0.0.1", 0)) as server:
         for provider in silent:

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 
 from layton_batch.cli import app, demo
 from layton_batch.cli.demo import demo_manifest
-from layton_batch.commands import machine_check
+from layton_batch.commands import check
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import JsonValue
 from tests.support.cli_harness import ROOT, Ending, call, desk, finish, start, write
@@ -166,9 +166,7 @@ def test_every_command_of_the_pages_works_as_printed(
     write_logs_of_other_programs(folder)
     write_own_questions_and_answers(folder)
     monkeypatch.setattr(demo, "demo_manifest", small_demo)
-    monkeypatch.setattr(
-        machine_check, "MOST_DRIFT", math.inf
-    )  # the desk's clock is not the one in the sandbox's replies
+    monkeypatch.setattr(check, "MOST_DRIFT", math.inf)  # the desk's clock is not the one in the sandbox's replies
     endings: dict[str, Ending] = {}
     with desk(folder, monkeypatch):
         for command in (command for page in PAGES for command in commands(page)):
