@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from layton_batch.cli.terminal import say
 from layton_batch.clock import Clock, iso, utc
 from layton_batch.records import Event
-from layton_batch.reports.status_tables import expectation, money_line, trouble_line
+from layton_batch.reports.run_result import expectation, money_line, trouble_line
 from layton_batch.reports.table import console
 from layton_batch.runs.status import JobStatus, RunState, Status, read_status
 from layton_batch.text import one_line

@@ -9,8 +9,7 @@ import typer
 
 from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.clock import Clock, SystemClock
-from layton_batch.commands.consent import Conversation
-from layton_batch.commands.driving import drive_with_reports
+from layton_batch.commands.driving import Conversation, drive_with_reports
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.errors import AnotherDriverError

@@ -30,8 +30,7 @@ from layton_batch.manifest.model_checks import all_models, check_models
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.providers import BUILT_IN, OWN_ADDRESSES
 from layton_batch.records import ModelSpec
-from layton_batch.reports.document import Document
-from layton_batch.reports.table import console, say_line, show
+from layton_batch.reports.table import Document, console, say_line, show
 from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes, shown_address
 from layton_batch.runs.folders import given_manifest
 from layton_batch.runs.model_questions import ask_providers

@@ -291,7 +291,7 @@ def test_every_option_that_a_page_names_exists() -> None:
 
 
 def test_every_exit_code_of_the_page_is_the_programs() -> None:
-    from layton_batch.cli import entry, status_command
+    from layton_batch.cli import app, status_command
     from layton_batch.errors import LaytonBatchError
     from layton_batch.reports import run_result
 
@@ -302,7 +302,7 @@ def test_every_exit_code_of_the_page_is_the_programs() -> None:
         kinds += kind.__subclasses__()
     errors = {kind.exit_code for kind in kinds}
     of_runs = {run_result.UNANSWERED, *run_result.CODES.values()}
-    ours = {0, entry.INTERRUPTED, status_command.WATCH_INTERRUPTED, *of_runs, *errors} - {1}
+    ours = {0, app.INTERRUPTED, status_command.WATCH_INTERRUPTED, *of_runs, *errors} - {1}
     assert ours <= printed
     assert json.dumps(sorted(printed))  # and nothing else is promised
     assert printed <= ours | {1}

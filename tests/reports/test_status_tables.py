@@ -13,12 +13,12 @@ from rich.console import Console
 from layton_batch.cli.progress import TROUBLE_SECONDS, TroubleLines, progress_line, screen
 from layton_batch.columns import OutputForm
 from layton_batch.records import Batch
-from layton_batch.reports.next_steps import next_steps
-from layton_batch.reports.run_result import RunResult
-from layton_batch.reports.status_tables import (
+from layton_batch.reports.run_result import (
+    RunResult,
     duration,
     jobs_table,
     money_line,
+    next_steps,
     trouble_line,
 )
 from layton_batch.runs.status import JobStatus, ProviderTrouble, RunState, Status, place
