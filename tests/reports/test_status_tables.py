@@ -124,6 +124,12 @@ def test_a_lost_batch_is_named_with_the_two_commands_that_end_it() -> None:
     assert "layton-batch resolve lab predict-m.s0000.a1 --adopt ID (it is there), --not-made (it is not), or" in step
 
 
+def test_a_running_run_says_what_to_do_about_a_batch_that_waits_for_a_person() -> None:
+    going, stuck = flying(), planned(id="other", needs_person=True, reason="mistral: creates answered with HTTP 429")
+    assert next_steps(status([going, stuck])) == next_steps(status([stuck], RunState.NEEDS_PERSON))
+    assert next_steps(status([going, stuck])) != next_steps(status([going]))
+
+
 def test_a_cancelled_run_names_the_commands_that_continue_it() -> None:
     [step] = next_steps(status([ended()], RunState.CANCELLED))
     assert "`layton-batch retry lab` and then `run` continue it" in step
