@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from layton_batch.commands.notes import LOG, NOTES
@@ -28,13 +30,12 @@ def print_json(value: object, *, line: bool = False) -> None:
 
 def say(message: str) -> None:
     """Print a message for people on stderr; on a terminal its lines break at blanks."""
+    lines = plain(message).split("\n")
     if sys.stderr.isatty():
-        from layton_batch.reports.table import console
-
-        console(stderr=True).print(plain(message), markup=False)
-    else:
-        sys.stderr.write(plain(message) + "\n")
-        sys.stderr.flush()
+        width = shutil.get_terminal_size().columns
+        lines = [fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.flush()
 
 
 class _Sink(io.FileIO):
