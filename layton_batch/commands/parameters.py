@@ -32,6 +32,8 @@ RunSource: TypeAlias = "str | Path | RunResult"
 """A run: its name, its folder, its manifest's file, or the result of ``run``."""
 Source: TypeAlias = Union["RunSource", "Frame"]
 """A run, a file that ``leaderboard`` takes, or a table of either."""
+Files: TypeAlias = str | Path | Sequence[str | Path] | None
+"""One file or several."""
 RUN_HELP = "A run's name, its folder or its manifest; default: the only run."
 OneRun = Annotated["RunSource | None", str | None, typer.Argument(metavar="RUN", help=RUN_HELP)]
 SeveralRuns = Annotated[
