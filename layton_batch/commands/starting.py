@@ -132,8 +132,11 @@ def manifest_for(
     manifest = content.checked()
     if path.exists():
         return path
-    jury = {"reasons": True} if task == OWN else {}
-    return replace(content, tables={**content.tables, "jury": jury | _checked_jury(manifest, sandbox=sandbox)}).write()
+    jury: dict[str, JsonValue] = {
+        **({"reasons": True} if task == OWN else {}),
+        **_checked_jury(manifest, sandbox=sandbox),
+    }
+    return replace(content, tables={**content.tables, "jury": jury}).write()
 
 
 def _checked_jury(manifest: Manifest, *, sandbox: bool) -> Mapping[str, JsonValue]:

@@ -6,7 +6,7 @@ Columns that theirs do not have stand behind them: they choose columns by name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import orjson
@@ -185,7 +185,7 @@ def _annotation_rows(run: Run) -> Iterator[dict[str, object]]:
                     labels = [*given.by_prediction.get((participant, item_id), {}).values()]
                     marks = labelled.get((*astuple(participant), item_id, content_key(*said)))
                     if marks is not None:
-                        labels.insert(0, Annotation(item_id, participant.model, *marks, annotator="gold set"))
+                        labels.insert(0, replace(Annotation(item_id, participant.model, *marks), annotator="gold set"))
                     answer, model_id = dict(zip(texts, said, strict=True)), model_ids.get(job.spec.name)
                     yield from (_annotation_row(run, participant, label, model_id, answer) for label in labels)
 
