@@ -95,8 +95,8 @@ class App:
 
     def _refusal(self, _request: Request, error: Exception) -> Response:
         """Return the page of a refused request, or of an error of this program."""
-        is_refused = isinstance(error, HTTPException)
-        message, status = (error.detail, error.status_code) if is_refused else (str(error), 500)
+        refusal = error if isinstance(error, HTTPException) else HTTPException(500, str(error))
+        message, status = refusal.detail, refusal.status_code
         return HTMLResponse(_render("message.html", message=message, run=self.session.run.id), status)
 
     # ---- pages -------------------------------------------------------------------------------------------------------
