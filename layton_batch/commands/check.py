@@ -209,9 +209,9 @@ def examine(
         findings += _prices(manifest, needed)
         models = [check_models(manifest, settings, SystemClock())]
         models += [] if offline else [ask_providers(manifest, settings, SystemClock())]
-        for found in models:
-            findings += [MachineFinding("models", State.BAD, line) for line in found.refused]
-            findings += [MachineFinding("models", State.NOTE, line) for line in found.warnings]
+        for checked in models:
+            findings += [MachineFinding("models", State.BAD, line) for line in checked.refused]
+            findings += [MachineFinding("models", State.NOTE, line) for line in checked.warnings]
     findings.append(_disk(settings.cwd))
     return findings
 

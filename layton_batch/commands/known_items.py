@@ -44,7 +44,7 @@ def _bundled(name: str) -> Iterator[Item]:
 
 def known_items(items: Iterable[Item], pool: str) -> list[KnownItem]:
     """Return the items whose reference says what is right. Wrong answers to them are answers to others of ``pool``."""
-    return [known for item in items if (known := _known(item, pool)).right]
+    return [known_item for item in items if (known_item := _known(item, pool)).right]
 
 
 def _known(item: Item, pool: str) -> KnownItem:

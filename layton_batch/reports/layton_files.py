@@ -181,17 +181,17 @@ def _annotation_rows(run: Run) -> Iterator[dict[str, object]]:
         for job in (job for job in jobs_of_round(run, number) if job.spec.sample == number):
             participant = entrant(run, job)
             for portion in tables.read_portions(run.folder.part("predictions", job.id), ("item_id", *texts)):
-                for item_id, *said in portion.iter_rows():
+                for item_id, *item_texts in portion.iter_rows():
                     labels = [*given.by_prediction.get((participant, item_id), {}).values()]
-                    marks = labelled.get((*astuple(participant), item_id, content_key(*said)))
+                    marks = labelled.get((*astuple(participant), item_id, content_key(*item_texts)))
                     if marks is not None:
                         labels.insert(0, replace(Annotation(item_id, participant.model, *marks), annotator="gold set"))
-                    answer, model_id = dict(zip(texts, said, strict=True)), model_ids.get(job.spec.name)
+                    answer, model_id = dict(zip(texts, item_texts, strict=True)), model_ids.get(job.spec.name)
                     yield from (_annotation_row(run, participant, label, model_id, answer) for label in labels)
 
 
 def _annotation_row(
-    run: Run, participant: Entrant, label: Annotation, model_id: str | None, said: Mapping[str, object]
+    run: Run, participant: Entrant, label: Annotation, model_id: str | None, answer: Mapping[str, object]
 ) -> dict[str, object]:
     # their tools take the model's name for what stands between the second and the third underscore
     name, split = participant.model.replace("_", "-"), run.manifest.items.split
@@ -214,7 +214,7 @@ def _annotation_row(
         "notes": label.note,
         "n_hints": participant.n_hints,
         "annotator": label.annotator,
-        **said,
+        **answer,
         **{name: value for name, value in optional.items() if value is not None},
     }
 
