@@ -6,7 +6,7 @@ python jobs/cost_report.py [RUN...] [--runs DIR] [--by day,model] [--since yeste
 
 import argparse
 
-from layton_batch.cli.entry import complain_of, main
+from layton_batch.cli.app import complain_of, main
 from layton_batch.errors import LaytonBatchError
 from layton_batch.runs.folders import DEFAULT_RUNS, find_run, find_runs, named_runs
 from layton_batch.settings import Settings

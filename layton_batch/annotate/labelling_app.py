@@ -1,39 +1,54 @@
-"""The app's addresses. What comes in is a form with a token; what goes out names no model and no verdict."""
+"""The app's addresses and pages. What comes in is a form with a token; what goes out names no model and no verdict.
+
+Templates escape all text; invisible characters are made visible.
+"""
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from urllib.parse import quote, unquote
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from layton_batch.annotate import labelling_pages
-from layton_batch.annotate.guard import AppKeys, Guard
+from layton_batch.annotate.server import AppKeys, Guard, is_same
 from layton_batch.annotate.session import LONGEST_NOTE, Label, LabellingSession
 from layton_batch.errors import LaytonBatchError
 from layton_batch.reports.label_sheet import Key
-from layton_batch.runs.labels import UNSURE, LabelAction
-from layton_batch.scoring.annotations import Annotation
+from layton_batch.runs.labels import LABEL, UNSURE
+from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
+from layton_batch.scoring.label_plan import LabelForecast
+from layton_batch.text import plural, visible
 
 LONGEST_NAME = 60
 _ASSETS = {"annotate.css": "text/css", "annotate.js": "text/javascript"}
 _VERDICTS = {"right": True, "wrong": False, "": None}
-Act = Callable[[str, Key, FormData], object]
-
-
-class _RefusedError(Exception):
-    """A form that the app refuses. ``status``: the HTTP code."""
-
-    def __init__(self, message: str, status: int = 400) -> None:
-        super().__init__(message)
-        self.status = status
+_WORDS = {True: "right", False: "wrong", None: "no word"}
+_KEYS = (
+    ("1  2", "answer right, answer wrong"),
+    ("3  4", "justification right, justification wrong"),
+    ("y  n", "both right, both wrong"),
+    ("Enter", "save what is set, and show the next answer"),
+    ("u", "unsure: somebody else's"),
+    ("s", "skip: it comes again at the end"),
+    ("z", "undo the last one"),
+    ("m", "write a note; Esc leaves it"),
+    ("f", "flag the item: something is wrong with it"),
+    ("h", "show or hide the hints"),
+    ("g", "show or hide the guidelines"),
+    ("?", "this help"),
+)
+Act = Callable[[str, FormData], Response]
+"""What a form asks for, with the name of who labels; returns where the browser goes."""
 
 
 @dataclass(eq=False)
@@ -46,44 +61,50 @@ class App:
 
     def asgi(self) -> Guard:
         """Return the whole app behind its guard."""
-        session = self.session
-        changing: Mapping[str, Act] = {
-            "/label": lambda name, key, form: session.label(name, key, _form_label(form), _note(form)),
-            "/unsure": lambda name, key, form: session.pass_over(name, key, _note(form), unsure=True),
-            "/skip": lambda name, key, form: session.pass_over(name, key, _note(form), unsure=False),
-            "/flag": lambda name, key, form: session.flag(name, key, _note(form)),
-            "/adjudicate": lambda name, key, form: session.label(
-                name, key, _form_label(form), _note(form), adjudicated=True
-            ),
+        session, on_answer = self.session, self._on_answer
+        pages: Mapping[str, Callable[[Request], Response]] = {
+            "/": self._home,
+            "/progress": self._progress,
+            "/adjudicate": self._disputes,
+            "/name": self._who,
+            "/progress.json": lambda _request: JSONResponse(self._numbers()),
+            "/assets/{name}": _asset,
         }
-        routes = [
-            Route("/", self._page(self._home), methods=["GET"]),
-            Route("/progress", self._page(self._progress), methods=["GET"]),
-            Route("/adjudicate", self._page(self._disputes), methods=["GET"]),
-            Route("/name", self._page(self._who), methods=["GET"]),
-            Route("/progress.json", self._json, methods=["GET"]),
-            Route("/assets/{name}", self._asset, methods=["GET"]),
-            *(Route(path, self._form(act), methods=["POST"]) for path, act in changing.items()),
-            Route("/undo", self._undo, methods=["POST"]),
-            Route("/name", self._named, methods=["POST"]),
-        ]
-        return Guard(Starlette(routes=routes), self.entry)
+        forms: Mapping[str, Act] = {
+            "/label": on_answer(lambda name, key, form: session.label(name, key, _form_label(form), _note(form))),
+            "/unsure": on_answer(lambda name, key, form: session.pass_over(name, key, _note(form), unsure=True)),
+            "/skip": on_answer(lambda name, key, form: session.pass_over(name, key, _note(form), unsure=False)),
+            "/flag": on_answer(lambda name, key, form: session.flag(name, key, _note(form))),
+            "/adjudicate": on_answer(
+                lambda name, key, form: session.label(name, key, _form_label(form), _note(form), adjudicated=True),
+                "/adjudicate",
+            ),
+            "/undo": self._undo,
+            "/name": self._named,
+        }
+        return Guard(
+            Starlette(
+                routes=[
+                    *(Route(path, page) for path, page in pages.items()),
+                    *(Route(path, self._form(act), methods=["POST"]) for path, act in forms.items()),
+                ],
+                exception_handlers={HTTPException: self._refusal, LaytonBatchError: self._refusal},
+            ),
+            self.entry,
+        )
+
+    def _refusal(self, _request: Request, error: Exception) -> Response:
+        """Return the page of a refused request, or of an error of this program."""
+        refusal = error if isinstance(error, HTTPException) else HTTPException(500, str(error))
+        message, status = refusal.detail, refusal.status_code
+        return HTMLResponse(_render("message.html", message=message, run=self.session.run.id), status)
 
     # ---- pages -------------------------------------------------------------------------------------------------------
 
-    def _page(self, show: Callable[[Request, str], Response]) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
-            try:
-                self.session.answers.check_items()
-                return await run_in_threadpool(show, request, self._name(request))
-            except LaytonBatchError as error:
-                return self._said(str(error), 500)
-
-        return answer
-
-    def _home(self, _request: Request, annotator: str) -> Response:
+    def _home(self, request: Request) -> Response:
+        annotator = self._name(request)
         if not annotator:
-            return self._who(_request, annotator)
+            return self._who(request)
         key = self.session.current(annotator)
         if key is None:
             return self._html("done.html", annotator, here="label")
@@ -97,36 +118,28 @@ class App:
             flagged=self.session.flagged(annotator, key[0]),
         )  # fmt: skip
 
-    def _progress(self, _request: Request, annotator: str) -> Response:
-        return self._html(
-            "progress.html", annotator, here="progress", flags=labelling_pages.flagged(self.session.actions())
-        )
+    def _progress(self, request: Request) -> Response:
+        flags = sorted(self.session.actions().flags().items())
+        return self._html("progress.html", self._name(request), here="progress", flags=flags)
 
-    def _disputes(self, request: Request, annotator: str) -> Response:
+    def _disputes(self, request: Request) -> Response:
+        annotator = self._name(request)
         if not annotator:
             return RedirectResponse("/", 303)
         disputed = list(self.session.disputed().items())
         at = request.query_params.get("at", "0")
         place = int(at) % len(disputed) if disputed and at.isdecimal() and len(at) < 9 else 0
-        first = disputed[place] if disputed else None
-        shown = self.session.answers.shown(first[0]) if first else None
-        people = [_word(annotation) for annotation in first[1]] if first else []
-        return self._html("adjudicate.html", annotator, here="adjudicate", shown=shown, people=people, place=place,
-                          count=len(disputed))  # fmt: skip
+        key, people = disputed[place] if disputed else (None, ())
+        return self._html(
+            "adjudicate.html", annotator, here="adjudicate", place=place, count=len(disputed), people=people,
+            words=_WORDS, shown=key and self.session.answers.shown(key),
+        )  # fmt: skip
 
-    def _who(self, _request: Request, annotator: str) -> Response:
-        return self._html("name.html", annotator, here="name", problem="")
-
-    async def _json(self, _request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(self._numbers))
-
-    def _asset(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in _ASSETS:
-            return Response("There is no such file.\n", 404, media_type="text/plain")
-        return Response(labelling_pages.asset(name), media_type=_ASSETS[name])
+    def _who(self, request: Request) -> Response:
+        return self._html("name.html", self._name(request), here="name", problem="")
 
     def _html(self, template: str, annotator: str, **values: object) -> Response:
+        self.session.answers.check_items()
         common = {
             "run": self.session.run.id,
             "annotator": annotator,
@@ -137,75 +150,74 @@ class App:
             "guidelines": self.session.guidelines,
             "is_justified": "justification_correct" in self.session.run.task.metrics,
         }
-        return HTMLResponse(labelling_pages.render(template, **common, **values))
+        return HTMLResponse(_render(template, **common, **values))
 
-    def _numbers(self) -> dict[str, object]:
-        latest = self.session.forecast
-        disputed, busy = len(self.session.disputed()), self.session.forecaster.busy
-        return dict(labelling_pages.progress(latest, self.session.actions(), disputed, busy=busy))
-
-    def _said(self, message: str, status: int) -> Response:
-        return HTMLResponse(labelling_pages.render("message.html", message=message, run=self.session.run.id), status)
+    def _numbers(self) -> Mapping[str, object]:
+        """Return the numbers and sentences of the progress display. None of them is about a single model or answer."""
+        latest, actions = self.session.forecast, self.session.actions()
+        people = {name: sum(action.kind == LABEL for action in actions.active(name)) for name in actions.by_annotator}
+        return {
+            "labels": latest.labels,
+            "left": latest.outlook.unlabelled,
+            "now": _width(latest.outlook.now.mean),
+            "enough": latest.outlook.enough.labels,
+            "worth": _worth(latest.outlook),
+            "agreement": _agreement(latest.agreement),
+            "disputed": len(self.session.disputed()),
+            "people": [f"{visible(name)}: {count}" for name, count in sorted(people.items())],
+            "busy": self.session.forecaster.busy,
+        }
 
     # ---- forms -------------------------------------------------------------------------------------------------------
 
     def _form(self, act: Act) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            def checked(name: str, form: FormData) -> object:
-                key = self._key(form)
-                self.session.answers.check_items()
-                if self.session.answers.shown(key).seen != _text(form, "seen"):
-                    raise _RefusedError("The answer changed since this page was opened: open the page again.", 409)
-                return act(name, key, form)
-
-            return await self._done(request, checked)
+            form, name = await request.form(max_files=0), self._name(request)
+            if not is_same(_text(form, "csrf"), self.entry.csrf):
+                raise HTTPException(403, "This form is of an earlier start of the app: open its new address.")
+            if not name and act != self._named:
+                raise HTTPException(400, "Say first who labels.")
+            return await run_in_threadpool(act, name, form)
 
         return answer
 
-    async def _undo(self, request: Request) -> Response:
-        return await self._done(request, lambda name, _form: self.session.undo(name))
+    def _on_answer(self, act: Callable[[str, Key, FormData], object], page: str = "/") -> Act:
+        """Return an act on the answer that the form names, after which the browser goes to ``page``."""
 
-    async def _named(self, request: Request) -> Response:
-        form = await request.form()
-        try:
-            self._check(form, "whoever they are")
-        except _RefusedError as error:
-            return self._said(str(error), error.status)
-        name = " ".join(_text(form, "annotator").split())
-        if not name or not name.isprintable() or len(name) > LONGEST_NAME:
+        def checked(name: str, form: FormData) -> Response:
+            key = self.session.answers.key_of(_text(form, "id"))
+            if key is None:
+                raise HTTPException(404, "There is no such answer.")
+            self.session.answers.check_items()
+            if self.session.answers.shown(key).seen != _text(form, "seen"):
+                raise HTTPException(409, "The answer changed since this page was opened: open the page again.")
+            act(name, key, form)
+            return RedirectResponse(page, 303)
+
+        return checked
+
+    def _undo(self, name: str, _form: FormData) -> Response:
+        undone = self.session.undo(name)
+        return RedirectResponse("/adjudicate" if undone and undone.adjudicated else "/", 303)
+
+    def _named(self, name: str, form: FormData) -> Response:
+        annotator = " ".join(_text(form, "annotator").split())
+        if not is_name(annotator):
             problem = f"A name has 1 to {LONGEST_NAME} characters that can be printed."
-            return self._html("name.html", self._name(request), here="name", problem=problem)
+            return self._html("name.html", name, here="name", problem=problem)
         answer = RedirectResponse("/", 303)
-        answer.set_cookie(f"{self.entry.cookie}_name", quote(name, safe=""), httponly=True, samesite="strict", path="/")
+        cookie = f"{self.entry.cookie}_name"
+        answer.set_cookie(cookie, quote(annotator, safe=""), httponly=True, samesite="strict", path="/")
         return answer
-
-    async def _done(self, request: Request, act: Callable[[str, FormData], object]) -> Response:
-        form, name = await request.form(max_files=0), self._name(request)
-        try:
-            self._check(form, name)
-            result = await run_in_threadpool(act, name, form)
-        except _RefusedError as error:
-            return self._said(str(error), error.status)
-        except LaytonBatchError as error:
-            return self._said(str(error), 500)
-        settled = request.url.path == "/adjudicate" or (isinstance(result, LabelAction) and result.adjudicated)
-        return RedirectResponse("/adjudicate" if settled else "/", 303)
-
-    def _check(self, form: FormData, name: str) -> None:
-        if not hmac.compare_digest(_text(form, "csrf").encode(), self.entry.csrf.encode()):
-            raise _RefusedError("This form is of an earlier start of the app: open its new address.", 403)
-        if not name:
-            raise _RefusedError("Say first who labels.")
-
-    def _key(self, form: FormData) -> Key:
-        key = self.session.answers.key_of(_text(form, "id"))
-        if key is None:
-            raise _RefusedError("There is no such answer.", 404)
-        return key
 
     def _name(self, request: Request) -> str:
         name = unquote(request.cookies.get(f"{self.entry.cookie}_name", ""))
-        return name if name and name.isprintable() and len(name) <= LONGEST_NAME else self.annotator
+        return name if is_name(name) else self.annotator
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text can be an annotator's name."""
+    return 0 < len(text) <= LONGEST_NAME and text.isprintable()
 
 
 def _text(form: FormData, name: str) -> str:
@@ -216,10 +228,10 @@ def _text(form: FormData, name: str) -> str:
 def _form_label(form: FormData) -> Label:
     words = [_text(form, name) for name in ("answer", "justification")]
     if any(word not in _VERDICTS for word in words):
-        raise _RefusedError("A label is right or wrong.")
+        raise HTTPException(400, "A label is right or wrong.")
     label = Label(*(_VERDICTS[word] for word in words))
     if label == Label(None, None):
-        raise _RefusedError("Say whether the answer or the justification is right or wrong.")
+        raise HTTPException(400, "Say whether the answer or the justification is right or wrong.")
     return label
 
 
@@ -228,11 +240,59 @@ def _note(form: FormData) -> str:
     return _text(form, "note").strip()[:LONGEST_NOTE].encode("utf-8", "replace").decode()
 
 
-def _word(annotation: Annotation) -> tuple[str, str, str, str]:
-    spoken = {True: "right", False: "wrong", None: "no word"}
-    return (
-        annotation.annotator or "no name",
-        spoken[annotation.answer_correct],
-        spoken[annotation.justification_correct],
-        annotation.note,
+# ---- what pages are made of ------------------------------------------------------------------------------------------
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates' environment: it escapes all text and raises an error for an undefined name."""
+    loaded = Environment(
+        loader=PackageLoader("layton_batch.annotate"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    loaded.filters["visible"] = lambda text: visible(str(text).replace("\r\n", "\n"))
+    loaded.globals["keys"] = _KEYS
+    return loaded
+
+
+def _render(template: str, **values: object) -> str:
+    return _environment().get_template(template).render(**values)
+
+
+def _asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in _ASSETS:
+        raise HTTPException(404, "There is no such file.")
+    content = (files("layton_batch.annotate") / "templates" / name).read_bytes()
+    return Response(content, media_type=_ASSETS[name])
+
+
+def _worth(outlook: LabelForecast) -> str:
+    """Say how many further labels are worth giving, and what for."""
+    now, enough = outlook.now, outlook.enough
+    if not outlook.unlabelled:
+        return "Every answer has a label."
+    if not enough.labels:
+        return "No further label is worth giving: only more items make intervals shorter."
+    digits = 1 if round(now.mean, 1) > round(enough.mean, 1) else 2
+    gain = f"intervals from {_width(now.mean, digits)} to {_width(enough.mean, digits)} on average"
+    return f"{plural(enough.labels, 'more label')} worth giving: {gain}"
+
+
+def _width(points: float, digits: int = 1) -> str:
+    return f"±{points:.{digits}f}"
+
+
+def _agreement(agreement: AnnotatorAgreement | None) -> str:
+    """Say how far people agree; empty if no answer was labelled twice."""
+    if agreement is None or agreement.kappa is None:
+        return ""
+    kappa = agreement.kappa
+    sentence = f"{plural(kappa.rated, 'answer')} labelled twice or more, {kappa.agreement:.0%} alike"
+    if kappa.value is None:
+        return sentence
+    interval = "" if kappa.lower is None or kappa.upper is None else f" ({kappa.lower:.2f} to {kappa.upper:.2f})"
+    return f"{sentence}, κ {kappa.value:.2f}{interval}"

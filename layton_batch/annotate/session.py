@@ -1,19 +1,33 @@
-"""The labelling session of a run: chooses each person's next answer and writes every action before it confirms it."""
+"""The labelling session of a run: chooses each person's next answer and writes every action before it confirms it.
+
+Answers are those of the models that are done, under names that reveal no model. Claims keep two apps beside one folder
+of labels from showing the same answer. Forecasts of the gain from further labels are computed in a thread of their own:
+pages never wait for them.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import hmac
+import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from io import FileIO
+from pathlib import Path
+from secrets import token_hex
 
-from layton_batch.annotate.answers import Answers
-from layton_batch.annotate.claims import Claims
-from layton_batch.annotate.forecast import Forecast, Forecaster
+import orjson
+import polars as pl
+
 from layton_batch.clock import iso
 from layton_batch.errors import DataError
-from layton_batch.reports.label_sheet import Key
+from layton_batch.files import atomic, tables
+from layton_batch.records import Item
+from layton_batch.reports.label_sheet import Key, reference_texts
 from layton_batch.runs.context import Run
 from layton_batch.runs.labels import (
     FLAG,
@@ -28,7 +42,298 @@ from layton_batch.runs.labels import (
     LogReader,
     append,
 )
-from layton_batch.scoring.annotations import Annotation
+from layton_batch.scoring.annotations import Annotation, JoinedLabels
+from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotator_agreement
+from layton_batch.scoring.label_plan import LabelForecast, LabelRequest, outlook
+from layton_batch.stages.rank import entrant, finished_jobs, joined, jury_board
+from layton_batch.states import PredictionKind
+
+_HINTS = ("First hint", "Second hint", "Third hint", "Special hint")
+_PICTURES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
+"""SVG is left out: it is a document that can carry scripts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """An answer with all that a person needs to judge it. Pages show nothing that names its model.
+
+    ``id``: its name in the browser; ``seen``: digest of what the page shows of item and answer.
+    """
+
+    id: str
+    seen: str
+    key: Key
+    item: Item
+    answer: str
+    justification: str | None
+
+    @property
+    def pictures(self) -> list[str]:
+        """Return data URLs; an empty text for a type that is not shown."""
+        return [
+            f"data:{image.media_type};base64,{image.base64}" if image.media_type in _PICTURES else ""
+            for image in self.item.images
+        ]
+
+    @property
+    def hints(self) -> list[tuple[str, str]]:
+        return [(name, text) for name, text in zip(_HINTS, self.item.hints, strict=False) if text]
+
+    @property
+    def reference(self) -> Sequence[tuple[str, str]]:
+        return reference_texts(self.item)
+
+
+@dataclass(eq=False)
+class Answers:
+    """All answers of a run's models that are done. ``secret`` makes the names that the browser uses."""
+
+    run: Run
+    secret: bytes
+    _jobs: Mapping[Key, str] = field(default_factory=dict)
+    _by_id: Mapping[str, Key] = field(default_factory=dict)
+    _done: tuple[str, ...] = ()
+    _table: tuple[int, int] = field(init=False)
+    """Size and time of the table of items that is shown."""
+
+    def __post_init__(self) -> None:
+        self.read_items()
+        self.look_again()
+
+    def read_items(self) -> None:
+        """Show the run's items as they are now."""
+        self._table = self._table_now()
+        self.run.forget_items()
+
+    def check_items(self) -> None:
+        """Raise DataError if the run has other items than those that are shown."""
+        if self._table_now() != self._table:
+            raise DataError(
+                f"{self.run.id}: the items of the run changed since the app was started: stop it and start it again"
+            )
+
+    def _table_now(self) -> tuple[int, int]:
+        try:
+            status = self.run.folder.part("items", "items").stat()
+        except OSError:
+            return 0, 0
+        return status.st_size, status.st_mtime_ns
+
+    def look_again(self) -> None:
+        """Add the answers of the models that are done by now."""
+        done = tuple(job.id for job in finished_jobs(self.run))
+        if done == self._done:
+            return
+        self._done = done
+        self._jobs = dict(_answered(self.run))
+        self._by_id = {self.id_of(key): key for key in self._jobs}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._jobs
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def id_of(self, key: Key) -> str:
+        """Return the answer's name in the browser. The name is stable while the app runs and reveals nothing."""
+        return hmac.new(self.secret, "\x1f".join(map(str, key)).encode(), sha256).hexdigest()[:24]
+
+    def key_of(self, shown_id: str) -> Key | None:
+        """Return the answer with this name in the browser; None if there is none."""
+        return self._by_id.get(shown_id)
+
+    def text(self, key: Key) -> tuple[str, str | None]:
+        """Return answer and justification as the model gave them."""
+        frame = tables.read_part(
+            self.run.folder.part("predictions", self._jobs[key]), ["item_id", "answer", "justification"]
+        )
+        _, answer, justification = frame.filter(pl.col("item_id") == key[0]).row(0)
+        return answer or "", justification
+
+    def shown(self, key: Key) -> ShownAnswer:
+        """Return the answer with what its page shows."""
+        item = self.run.item(key[0])
+        answer, justification = self.text(key)
+        seen = sha256(repr((self.run.item_digest(item.id), answer, justification)).encode()).hexdigest()[:16]
+        return ShownAnswer(self.id_of(key), seen, key, item, answer, justification)
+
+
+def _answered(run: Run) -> Iterator[tuple[Key, str]]:
+    item_ids = {item.id for item in run.items}
+    for job in finished_jobs(run):
+        participant = entrant(run, job)
+        kinds = tables.read_part(run.folder.part("predictions", job.id), ["item_id", "kind"])
+        for item_id in kinds.filter(pl.col("kind") == str(PredictionKind.ANSWERED))["item_id"]:
+            if item_id in item_ids:  # the run may have answers on items that its manifest no longer has
+                yield (item_id, participant.provider, participant.model, participant.n_hints), job.id
+
+
+_PREFIX = ".shown-"
+
+
+@dataclass(eq=False)
+class Claims:
+    """The claims in a folder of labels, as one app makes and sees them. Where nothing can be written, it makes none."""
+
+    folder: Path
+    _file: FileIO | None = None
+    _name: str = field(default_factory=lambda: f"{_PREFIX}{token_hex(8)}")
+
+    def claim(self, answers: Collection[Key]) -> None:
+        """Claim these answers for this app, and no others any more."""
+        with suppress(OSError):
+            if self._file is None:
+                atomic.make_folder(self.folder)
+                self._file = (self.folder / self._name).open("wb", buffering=0)
+                fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._file.truncate(0)
+            os.pwrite(self._file.fileno(), orjson.dumps(list(answers)), 0)
+
+    def of_others(self) -> set[Key]:
+        """Return the answers that other apps are showing."""
+        claimed: set[Key] = set()
+        for path in self.folder.glob(f"{_PREFIX}*"):
+            if path.name != self._name:
+                with suppress(OSError, ValueError):
+                    claimed |= _claimed(path)
+        return claimed
+
+    def close(self) -> None:
+        """Give up all claims of this app."""
+        if self._file is not None:
+            self._file.close()
+            (self.folder / self._name).unlink(missing_ok=True)
+            self._file = None
+
+
+def _claimed(path: Path) -> set[Key]:
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:  # its app is running
+            rows: list[list[str]] = orjson.loads(file.read())
+            return {(item, provider, model, int(hints)) for item, provider, model, hints in rows}
+        path.unlink()
+        return set()
+
+
+QUEUE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """State of the labels at one moment. ``queue``: the answers to label next, in order.
+
+    ``people``: the annotators of each answer. ``disputed``: the labels of each answer on which people differ and
+    which nobody has settled.
+    """
+
+    outlook: LabelForecast
+    queue: tuple[Key, ...]
+    people: Mapping[Key, frozenset[str]]
+    disputed: Mapping[Key, Sequence[Annotation]]
+    agreement: AnnotatorAgreement | None
+    labels: int
+
+
+def forecast(run: Run, design: str) -> Forecast:
+    """Compute the forecast from the present labels."""
+    board = jury_board(run, run.rules)
+    given = joined(run, board.votes)
+    actions = LogReader(run.folder).read()
+    put_off = sum(action.kind != LABEL for name in actions.by_annotator for action in actions.active(name))
+    view = outlook(board, design, length=QUEUE + put_off)  # answers that a person put off stay in the queue
+    return Forecast(
+        outlook=view,
+        queue=tuple(map(_key, view.queue)),
+        people={
+            key: frozenset(annotation.annotator for annotation in annotations.values() if not annotation.adjudicated)
+            for key, annotations in _by_key(given)
+        },
+        disputed={key: differing for key, annotations in _by_key(given) if (differing := _dispute(annotations))},
+        agreement=annotator_agreement(given, board.rules.metric, board.rules.level),
+        labels=board.labels.height,
+    )
+
+
+def _key(ask: LabelRequest) -> Key:
+    return ask.item_id, ask.provider, ask.model, ask.n_hints
+
+
+def _by_key(given: JoinedLabels) -> list[tuple[Key, Mapping[str, Annotation]]]:
+    return [
+        ((item_id, entrant.provider, entrant.model, entrant.n_hints), annotations)
+        for (entrant, item_id), annotations in given.by_prediction.items()
+    ]
+
+
+def _dispute(annotations: Mapping[str, Annotation]) -> Sequence[Annotation]:
+    """Return all labels if people differ on the answer or the justification; none if the answer is settled."""
+    if any(annotation.adjudicated for annotation in annotations.values()):
+        return ()
+    marks = ("answer_correct", "justification_correct", "both_correct")
+    differ = any(
+        len({mark for annotation in annotations.values() if (mark := annotation.mark(name)) is not None}) > 1
+        for name in marks
+    )
+    return tuple(annotations.values()) if differ else ()
+
+
+@dataclass(eq=False)
+class Forecaster:
+    """Holder of the newest forecast. ``executor``: does one computation at a time.
+
+    A computation that waits has the labels that come meanwhile; those that come during one are part of the next.
+    """
+
+    run: Run
+    answers: Answers
+    design: str
+    executor: Executor
+    latest: Forecast = field(init=False)
+    trouble: str = ""
+    """The reason why the last computation failed; pages then show the forecast before it."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _last: Future[None] | None = None
+    _stamp: str = ""
+
+    def __post_init__(self) -> None:
+        self._stamp = self._now()
+        self.latest = forecast(self.run, self.design)
+
+    @property
+    def busy(self) -> bool:
+        """Return whether a newer forecast is being computed."""
+        return self._last is not None and not self._last.done()
+
+    def look(self) -> None:
+        """Start another computation if labels or models changed in any process."""
+        with self._lock:
+            stamp = self._now()
+            if stamp == self._stamp:
+                return
+            self._stamp = stamp
+            if not self.busy or (self._last is not None and self._last.running()):
+                self._last = self.executor.submit(self._work)
+
+    def settle(self) -> None:
+        """Wait until the newest forecast contains the newest labels."""
+        if self._last is not None:
+            wait([self._last])
+
+    def _work(self) -> None:
+        try:
+            self.answers.look_again()
+            self.latest, self.trouble = forecast(self.run, self.design), ""
+        except Exception as error:  # the app goes on with what it has: no label may be lost to a damaged table
+            self.trouble = str(error)
+
+    def _now(self) -> str:
+        """Return the names and sizes of all files of labels and scores, as one text."""
+        folder = self.run.folder
+        files = [*folder.labels.glob("*.jsonl"), *(folder.tables / "scores").glob("*.parquet")]
+        return " ".join(sorted(f"{path.name}:{path.stat().st_size}" for path in files))
+
 
 DESIGNS = {"planned": "contested", "balanced": "balanced"}
 """The planner's name of each design, by its name on the command line."""
@@ -83,7 +388,7 @@ class LabellingSession:
     @property
     def forecast(self) -> Forecast:
         """Return the newest forecast. Start another computation if labels or models changed."""
-        self.forecaster.look(self._put_off())
+        self.forecaster.look()
         return self.forecaster.latest
 
     def actions(self) -> LabelActions:
@@ -176,18 +481,12 @@ class LabellingSession:
             append(self.run.folder, replace(action, item_digest=self.run.item_digest(action.answer[0])))
             if action.kind in ON_ANSWERS and self._shown.get(action.annotator) == action.answer:
                 del self._shown[action.annotator]
-        self.forecaster.look(self._put_off())
+        self.forecaster.look()
 
     def _time(self) -> str:
         return iso(self.run.clock.now())
 
     # ---- what is next ------------------------------------------------------------------------------------------------
-
-    def _put_off(self) -> int:
-        """Count the actions without a label, rounded up to hundreds: their answers stay in the planner's queue."""
-        actions = self.actions()
-        count = sum(action.kind != LABEL for name in actions.by_annotator for action in actions.active(name))
-        return -(-count // 100) * 100
 
     def _next(self, annotator: str) -> Key | None:
         actions, forecast = self.actions(), self.forecast

@@ -10,10 +10,9 @@ import typer
 
 from layton_batch.cli.progress import reporter
 from layton_batch.cli.terminal import say
-from layton_batch.commands.consent import Conversation, Progress
+from layton_batch.commands.driving import Conversation, Progress
 from layton_batch.errors import NotAgreedError
-from layton_batch.reports.run_result import RunResult, trouble_lines
-from layton_batch.reports.status_tables import failure_lines
+from layton_batch.reports.run_result import RunResult, failure_lines, trouble_lines
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import shown_path
 from layton_batch.runs.status import RunState

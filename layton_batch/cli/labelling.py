@@ -14,9 +14,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from layton_batch.annotate.guard import AppKeys
-from layton_batch.annotate.labelling_app import LONGEST_NAME, App
-from layton_batch.annotate.labelling_server import listening, serving
+from layton_batch.annotate.labelling_app import LONGEST_NAME, App, is_name
+from layton_batch.annotate.server import AppKeys, listening, serving
 from layton_batch.annotate.session import DESIGNS, LabellingSession
 from layton_batch.cli.options import RunName, Runs
 from layton_batch.cli.surface import command
@@ -61,7 +60,7 @@ def label_app(
     `label plan` chooses the answers to label next; `label import FILE` takes in labels made elsewhere.
     """
     name = " ".join(annotator.split())
-    if annotator and not (name and name.isprintable() and len(name) <= LONGEST_NAME):
+    if annotator and not is_name(name):
         raise ManifestError(f"--annotator: a name has 1 to {LONGEST_NAME} characters that can be printed")
     if design not in DESIGNS:
         raise ManifestError(f"--design {design!r}: must be one of {', '.join(DESIGNS)}")

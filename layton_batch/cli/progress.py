@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from layton_batch.cli.terminal import say
 from layton_batch.clock import Clock, iso, utc
 from layton_batch.records import Event
-from layton_batch.reports.status_tables import expectation, money_line, trouble_line
+from layton_batch.reports.run_result import expectation, money_line, trouble_line
 from layton_batch.reports.table import console
 from layton_batch.runs.status import JobStatus, RunState, Status, read_status
 from layton_batch.text import one_line
@@ -55,13 +55,13 @@ def reporter(run: Run, *, quiet: bool) -> Iterator[Callable[[Status], None] | No
         yield None
     elif sys.stderr.isatty():
         with live_screen() as live:
-            yield _Screen(run, live).update
+            yield _Reporter(run, live).update
     else:
-        lines = EventLines(run)
+        lines = _Reporter(run)
         try:
             yield lines.update
         finally:
-            lines.flush()
+            lines.tell()
 
 
 def event_line(event: Event) -> str:
@@ -90,48 +90,39 @@ def followed(store: RunStore, clock: Clock) -> Iterator[Event]:
 
 
 class _Reporter:
-    """Report on a run. ``events``: those since the last look that are worth showing."""
+    """Report on a run after every tick.
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._after = max((event.seq for event in run.store.events()), default=0)
-
-    def events(self) -> list[Event]:
-        events = self._run.store.events(self._after)
-        self._after = max((event.seq for event in events), default=self._after)
-        return [event for event in events if event.kind not in QUIET_KINDS and not is_routine(event)]
-
-
-class EventLines(_Reporter):
-    """A line for every event that people must see, and one of progress: every two seconds while something moves, so
-    that a large run fits a log, and every minute.
-
-    ``write`` takes each line.
+    On a terminal: one screen, above which events that people must see scroll. Elsewhere a line for each of these
+    events, and one of progress: every two seconds while something moves, so that a large run fits a log, and every
+    minute.
     """
 
-    def __init__(self, run: Run, write: Callable[[str], None] = say) -> None:
-        super().__init__(run)
-        self._write, self._troubles = write, TroubleLines()
+    def __init__(self, run: Run, live: Live | None = None) -> None:
+        self._run, self._live, self._troubles = run, live, TroubleLines()
+        self._after = max((event.seq for event in run.store.events()), default=0)
         self._progress, self._told, self._told_at = "", "", run.clock.now()
 
     def update(self, status: Status) -> None:
-        now = self._run.clock.now()
-        for event in self.events():
-            self._write(event_line(event))
-        for line in self._troubles.lines(status, now):
-            self._write(f"{utc(now):%H:%M:%S} {line}")
+        now, events = self._run.clock.now(), self._run.store.events(self._after)
+        self._after = max((event.seq for event in events), default=self._after)
+        lines = [event_line(event) for event in events if not (event.kind in QUIET_KINDS or is_routine(event))]
+        if self._live is not None:
+            for line in lines:
+                self._live.console.print(line, markup=False)
+            self._live.update(screen(status, now, self._live.console.width))
+            return
+        for line in (*lines, *(f"{utc(now):%H:%M:%S} {line}" for line in self._troubles.lines(status, now))):
+            say(line)
         self._progress, passed = progress_line(status), abs(now - self._told_at)  # the clock may be put back
-        if passed >= QUIET_SECONDS or (passed >= LINES_SECONDS and self._progress != self._told):
-            self._tell(now)
+        if passed >= LINES_SECONDS:
+            self.tell(is_due=passed >= QUIET_SECONDS)
 
-    def flush(self) -> None:
-        """Tell the last progress."""
-        if self._progress != self._told:
-            self._tell(self._run.clock.now())
-
-    def _tell(self, now: float) -> None:
-        self._write(f"{utc(now):%H:%M:%S} {self._progress}")
-        self._told, self._told_at = self._progress, now
+    def tell(self, *, is_due: bool = False) -> None:
+        """Tell the progress that is not told yet, or ``is_due`` to be told again."""
+        if is_due or self._progress != self._told:
+            now = self._run.clock.now()
+            say(f"{utc(now):%H:%M:%S} {self._progress}")
+            self._told, self._told_at = self._progress, now
 
 
 def progress_line(status: Status) -> str:
@@ -187,19 +178,6 @@ class TroubleLines:
             if not 0 <= now - self._told.get(provider, now - TROUBLE_SECONDS) < TROUBLE_SECONDS:
                 self._told[provider] = now
                 yield trouble_line(trouble)
-
-
-class _Screen(_Reporter):
-    """One screen: a bar of all requests, and a line a provider; events that people must see scroll above it."""
-
-    def __init__(self, run: Run, live: Live) -> None:
-        super().__init__(run)
-        self._live = live
-
-    def update(self, status: Status) -> None:
-        for event in self.events():
-            self._live.console.print(event_line(event), markup=False)
-        self._live.update(screen(status, self._run.clock.now(), self._live.console.width))
 
 
 def screen(status: Status, now: float, width: int, hint: str = GOES_ON_HINT) -> RenderableType:

@@ -12,10 +12,9 @@ from typing import Annotated, Any
 import typer
 from typer.models import ParameterInfo
 
-from layton_batch.cli.notes import notes_below
-from layton_batch.cli.terminal import print_json
+from layton_batch.cli.terminal import notes_below, print_json
 from layton_batch.errors import ManifestError
-from layton_batch.reports.document import Document
+from layton_batch.reports.table import Document
 
 _TYPES = (type, types.GenericAlias, types.UnionType)
 _FORM = "form"

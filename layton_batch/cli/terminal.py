@@ -1,12 +1,18 @@
-"""The standard streams, which never end a command."""
+"""The standard streams, which never end a command, and the notes that commands print there."""
 
 from __future__ import annotations
 
 import io
+import logging
 import os
+import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from textwrap import fill
 from typing import TYPE_CHECKING
 
+from layton_batch.commands.notes import LOG, NOTES
 from layton_batch.text import plain
 
 if TYPE_CHECKING:
@@ -23,8 +29,12 @@ def print_json(value: object, *, line: bool = False) -> None:
 
 
 def say(message: str) -> None:
-    """Print a line for people on stderr."""
-    sys.stderr.write(plain(message) + "\n")
+    """Print a message for people on stderr; on a terminal its lines break at blanks."""
+    lines = plain(message).split("\n")
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        lines = [fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines]
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
     sys.stderr.flush()
 
 
@@ -69,3 +79,43 @@ def lost_output() -> OSError | None:
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     lost = raw.lost if isinstance(raw, _Sink) else None
     return None if isinstance(lost, BrokenPipeError) else lost
+
+
+class _Saying(logging.Handler):
+    """Prints notes on stderr; those on a document wait while ``held`` is a list."""
+
+    held: list[str] | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.held is not None and record.name == NOTES.name:
+            self.held.append(record.getMessage())
+        else:
+            say(record.getMessage())
+
+
+_HANDLER = _Saying(logging.INFO)
+
+
+@contextmanager
+def notes_said() -> Iterator[None]:
+    """Print the notes of commands on stderr meanwhile."""
+    level = LOG.level
+    LOG.addHandler(_HANDLER)
+    LOG.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOG.setLevel(level)
+        LOG.removeHandler(_HANDLER)
+
+
+@contextmanager
+def notes_below() -> Iterator[None]:
+    """Print notes on a document at the end of the block, unless it fails."""
+    _HANDLER.held = []
+    try:
+        yield
+        for line in _HANDLER.held:
+            say(line)
+    finally:
+        _HANDLER.held = None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from layton_batch.batches.person import cancel_run, is_done
 from layton_batch.clock import Clock, SystemClock
-from layton_batch.commands.consent import Conversation
-from layton_batch.commands.driving import drive_with_reports
+from layton_batch.commands.driving import Conversation, drive_with_reports
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.errors import AnotherDriverError
@@ -32,14 +31,6 @@ LOOK_SECONDS = 1.0
 """Between two looks at a run that another process drives."""
 
 
-@dataclass(frozen=True, slots=True)
-class CancelledRun(RunResult):
-    """State of a run that was cancelled."""
-
-    def state_code(self) -> int:
-        return _code(self.status)
-
-
 def cancel(
     run: OneRun = None,
     *,
@@ -47,7 +38,7 @@ def cancel(
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Ask providers to stop, and return.")] = False,
     conversation: Conversation | None = None,
     clock: Clock | None = None,
-) -> CancelledRun:
+) -> RunResult:
     """Stop paying: cancel a run's batches at the providers.
 
     Waits until each has ended, and collects what was answered before. A cancel that fails is tried again until then.
@@ -63,12 +54,12 @@ def cancel(
             status = _cancelled_beside(folder, settings, clock, error.driver, no_wait=no_wait)
             if no_wait or not _goes_on(status):
                 with open_store(folder, settings) as store:
-                    return CancelledRun.read(folder, store)
+                    return _result(RunResult.read(folder, store))
 
 
 def _cancelled(
     folder: RunFolder, settings: Settings, conversation: Conversation, clock: Clock, *, no_wait: bool
-) -> CancelledRun:
+) -> RunResult:
     """Cancel the run and, unless ``no_wait``, wait until the batches at providers have ended."""
     calls = _has_batches_to_stop(folder, settings)
     with open_folder(folder, settings, clock=clock, calls_providers=calls) as opened:
@@ -76,7 +67,7 @@ def _cancelled(
             warn(address_notes(opened.manifest, settings))
         _ask_to_stop(opened)
         status = read_status(opened.store) if no_wait and calls else drive_with_reports(opened, conversation)
-        return CancelledRun.read(opened.folder, opened.store, status, opened.engine.trouble)
+        return _result(RunResult.read(opened.folder, opened.store, status, opened.engine.trouble))
 
 
 def _ask_to_stop(run: Run) -> None:
@@ -119,6 +110,10 @@ def _is_driven(store: RunStore, folder: RunFolder, clock: Clock) -> bool:
             return False
     except AnotherDriverError:
         return True
+
+
+def _result(result: RunResult) -> RunResult:
+    return replace(result, code=_code(result.status))
 
 
 def _goes_on(status: Status) -> bool:

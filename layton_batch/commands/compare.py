@@ -15,8 +15,7 @@ from layton_batch.commands.sources import read_board_sources
 from layton_batch.errors import ManifestError
 from layton_batch.grading.board_sources import BoardOptions
 from layton_batch.interchange.score_table import TableColumns
-from layton_batch.reports.document import Document
-from layton_batch.reports.table import as_markdown, heading, markdown_text, say_line, show
+from layton_batch.reports.table import Document, as_markdown, heading, markdown_text, say_line, show
 from layton_batch.scoring.compare import (
     ComparedModel,
     Comparison,

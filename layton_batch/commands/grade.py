@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,9 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, cast
 
-import polars as pl
 import typer
 
 from layton_batch.columns import text_table
@@ -28,9 +28,8 @@ from layton_batch.grading.submissions import SearchSettings, submissions
 from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.item_check import FIRST_IS_NEVER_RIGHT, first_is_never_right
 from layton_batch.records import JsonValue
-from layton_batch.reports.document import Document
 from layton_batch.reports.leaderboard_tables import Leaderboard
-from layton_batch.reports.table import print_table, say_line
+from layton_batch.reports.table import Document, print_table, say_line
 from layton_batch.tasks import grade_help, load_task
 from layton_batch.tasks.offline import Document as Report
 from layton_batch.tasks.offline import GradingOptions, OfflineForm, RowsFile, json_text
@@ -42,10 +41,11 @@ PICTURES, STDOUT, JSON = (".svg", ".png"), "-", "json"
 
 @dataclass(frozen=True, slots=True)
 class GradeDocument(Document):
-    """Reports of models by a benchmark's rules. ``board``: of several files; None for one file, and for every run.
+    """Reports of models by a benchmark's rules. ``board``: None for every run, and for one file whose items cannot be
+    on a board; ``is_one``: whether it is of one file.
 
-    ``alone``: the board of the one file, if its items can be on one. ``table_file``: the file for the benchmark's own
-    table, if that was asked for; ``output``: the file that the benchmark's own program writes beside the predictions.
+    ``table_file``: the file for the benchmark's own table, if that was asked for; ``output``: the file that the
+    benchmark's own program writes beside the predictions.
     """
 
     task: str
@@ -54,7 +54,7 @@ class GradeDocument(Document):
     models: Sequence[GradedModel]
     ensembles: Mapping[str, Report]
     board: Ranking | None
-    alone: pl.DataFrame | None
+    is_one: bool
     table_file: str | None
     output: Path | None
 
@@ -67,10 +67,9 @@ class GradeDocument(Document):
     @property
     def leaderboard(self) -> Leaderboard:
         """Return the board of several files, or of the one file. Raises DataError for a file that has none."""
-        board = self.alone if self.board is None else self.board.board
-        if board is None:
+        if self.board is None:
             raise DataError("grade: these items cannot be on a leaderboard: some have several predictions, or none")
-        return Leaderboard(board)
+        return Leaderboard(self.board.board)
 
     @property
     def table(self) -> str | None:
@@ -78,20 +77,20 @@ class GradeDocument(Document):
         return None if self.table_file is None else self.form.table(self.reports)
 
     def as_json(self) -> Report:
-        return {name: _printable(value) for name, value in self._content().items()}
+        text = json_text(self._content()).encode("utf-8", "replace")  # JSON in UTF-8 has no lone surrogates
+        return cast("Report", json.loads(text))
 
     def _content(self) -> Report:
         """Return the report of one file; for several files the models in the order given, with their rows on the
         board."""
-        board, options = self.board, self.form.asked
+        board, samples, ranking = self.board, self.form.asked.samples, dict[str, JsonValue]()
         rows: list[JsonValue] = [{"name": name, **report} for name, report in self.ensembles.items()]
         ensembles: Report = {"ensembles": rows} if rows else {}
-        if board is None and not options.every_run:
+        if self.is_one:
             return {**(self.models[0].document or {}), **ensembles}
-        ranking: Report = {}
         if board is not None:
-            samples: Report = {} if options.samples is None else {"samples": options.samples}
-            ranking = {"metric": self.metric, **samples, "n_items": board.n_items, "notes": list(board.notes)}
+            ranking = {"metric": self.metric, **({} if samples is None else {"samples": samples})}
+            ranking |= {"n_items": board.n_items, "notes": list(board.notes)}
         models: list[JsonValue] = [
             {
                 "name": model.name,
@@ -110,7 +109,7 @@ class GradeDocument(Document):
             _print_reports("every run", self.reports)
         elif self.output is not None:
             sys.stdout.write(f"{json_text(self.as_json())}\n")
-        elif self.board is None:
+        elif self.board is None or self.is_one:
             lines = [*_totals(self._content()), *self._interval()]
             print_table(text_table(self.task, ["metric", "value"], lines), first=True)
         else:
@@ -122,7 +121,7 @@ class GradeDocument(Document):
 
     def _interval(self) -> Iterator[tuple[str, str]]:
         """Yield the interval that the one file would have on a board with others, as name and text."""
-        ends = () if self.alone is None else self.alone.select("level", "lower", "upper").drop_nulls().iter_rows()
+        ends = () if self.board is None else self.board.board.select("level", "lower", "upper").drop_nulls().iter_rows()
         for level, lower, upper in ends:
             name = self.metric.replace("_", " ")
             yield f"{name}: {percent(level)} CI (new items)", f"{range_text(lower, upper)} %"
@@ -207,14 +206,13 @@ def grade(
         _warn_of_predictions(models)
         if gold and first_is_never_right(gold):
             warn((f"{items}: {FIRST_IS_NEVER_RIGHT}",))
-        span, is_one = mark_span(form.task, ranked_by), len(entries) == 1 and entries[0].is_file
-        has_board = not is_one and not every_run  # dates may have other questions
+        is_one = len(entries) == 1 and entries[0].is_file and not every_run
+        is_ranked = models[0].twice is None and models[0].marks["mark"].count() > 0 if is_one else not every_run
         document = GradeDocument(
             task, form, ranked_by, models,
             {name: _ensemble(form, name, names, models) for name, names in groups.items()},
-            ranked(models, ranked_by, span) if has_board else None,
-            _alone(models[0], ranked_by, span) if is_one and not every_run else None,
-            table_file, output,
+            ranked(models, ranked_by, mark_span(form.task, ranked_by)) if is_ranked else None,
+            is_one, table_file, output,
         )  # fmt: skip
         files = list(document.files(drawn))
     for path, content in files:
@@ -315,23 +313,7 @@ def _ensemble(form: OfflineForm, name: str, names: Sequence[str], models: Sequen
         raise ManifestError(f"grade: --ensemble {name}: {error}") from error
 
 
-def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.DataFrame | None:
-    """Return the board of this file only; None if its items cannot be on a board."""
-    if model.twice is not None or not model.marks["mark"].count():
-        return None
-    return ranked([model], metric, span).board
-
-
 # ---- texts ---------------------------------------------------------------------------------------------------------
-
-
-def _printable(value: JsonValue) -> JsonValue:
-    """Replace lone surrogates, which JSON in UTF-8 cannot contain."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, Mapping):
-        return {str(_printable(name)): _printable(element) for name, element in value.items()}
-    return [_printable(element) for element in value] if isinstance(value, list | tuple) else value
 
 
 def _totals(report: Report) -> Iterator[tuple[str, str]]:

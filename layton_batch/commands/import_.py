@@ -13,6 +13,7 @@ import typer
 from layton_batch.commands.notes import TextDocument, warn
 from layton_batch.commands.parameters import (
     Family,
+    Files,
     OneRun,
     Runs,
     environment,
@@ -61,17 +62,17 @@ def import_(
         typer.Option("--predictions", metavar="FILE", help="JSON, JSONL, Parquet or CSV, a row an item."),
     ] = None,
     verdicts: Annotated[
-        str | Path | Sequence[str | Path] | None,
+        Files,
         list[Path] | None,
         typer.Option("--verdicts", metavar="FILE", help="A judge's file; repeat it."),
     ] = None,
     eee: Annotated[
-        str | Path | Sequence[str | Path] | None,
+        Files,
         list[Path] | None,
         typer.Option("--eee", metavar="FILE", help="Every Eval Ever lines; repeat it."),
     ] = None,
     results: Annotated[
-        str | Path | Sequence[str | Path] | None,
+        Files,
         list[Path] | None,
         typer.Option("--results", metavar="FILE", help="A batch's results, sent by hand; repeat it."),
     ] = None,

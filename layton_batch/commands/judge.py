@@ -16,9 +16,7 @@ import typer
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.commands.asked_manifest import asked_manifest
-from layton_batch.commands.consent import Conversation, Progress
-from layton_batch.commands.driving import open_and_drive, report_result
-from layton_batch.commands.manifest_content import ManifestContent, Table
+from layton_batch.commands.driving import Conversation, Progress, open_and_drive, report_result
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import (
     Family,
@@ -30,6 +28,7 @@ from layton_batch.commands.parameters import (
     dollars_text,
     runs_folder,
 )
+from layton_batch.commands.starting import ManifestContent, Table
 from layton_batch.errors import DataError, ManifestError, OverBudgetError, UnfinishedRunError
 from layton_batch.files import atomic, tables
 from layton_batch.files.addresses import is_address
@@ -54,7 +53,7 @@ from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.checks import manifest_of_tables
 from layton_batch.manifest.form import DEFAULT_SEATS
 from layton_batch.manifest.item_check import guess_split, guess_task
-from layton_batch.manifest.manifest import Manifest, with_budget
+from layton_batch.manifest.manifest import with_budget
 from layton_batch.records import Item, JsonValue
 from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.environment_notes import address_notes
@@ -241,7 +240,10 @@ def judge(
         rows = read_rows(path, settings.cwd, settings)
         task = task or guess_task(rows)
         split = split or guess_split(rows, task)
-    manifest = with_budget(_jury_manifest(name, task, split, path, panel, seats, settings.cwd), dollars_text(max_usd))
+    named = {"panel": str(user_path(panel))} if isinstance(panel, str | Path) else {"judges": panel}
+    content = {"name": name, "task": task, "items": {"source": path, "split": split}, "jury": {"seats": seats, **named}}
+    manifest = manifest_of_tables(content, settings.cwd, "judge", _ARGUMENTS)
+    manifest = with_budget(manifest, dollars_text(max_usd))
     folder, judged = runs_folder(runs, settings), manifest_task(manifest)
     answers = _read_models(given, judged, load_items(manifest, judged, settings, clock), str(given.path))
     check_answers(manifest, folder, settings, answers)
@@ -284,27 +286,6 @@ _ARGUMENTS: Mapping[tuple[str | int, ...], str] = {
     ("items", "split"): "split",
 }
 """The arguments of ``judge`` by the keys of a manifest; the others are called as their keys."""
-_PANEL_FORM = 'give a panel file, or a list of dicts with "name", "provider" and "model"'
-
-
-def _jury_manifest(name: str, task: str, split: str, items: str, panel: object, seats: int, folder: Path) -> Manifest:
-    """Make the manifest of a run with judges only. Raises ManifestError for what is no panel file and no list of
-    dicts."""
-    jury: dict[str, object] = {"seats": seats}
-    if isinstance(panel, str | Path):
-        path = folder / user_path(panel)
-        if not path.is_file():
-            raise ManifestError(f"judge: panel: no panel file {path}: {_PANEL_FORM}")
-        jury["panel"] = str(user_path(panel))
-    elif not isinstance(panel, list | tuple):
-        raise ManifestError(f"judge: panel: a {type(panel).__name__} is no panel: {_PANEL_FORM}")
-    else:
-        for number, member in enumerate(panel):
-            if not isinstance(member, Mapping):
-                raise ManifestError(f"judge: panel[{number}]: a {type(member).__name__} is no judge: {_PANEL_FORM}")
-        jury["judges"] = [dict(member) for member in panel]
-    content = {"name": name, "task": task, "items": {"source": items, "split": split}, "jury": jury}
-    return manifest_of_tables(content, folder, "judge", _ARGUMENTS)
 
 
 def _check_all_judged(result: RunResult) -> None:

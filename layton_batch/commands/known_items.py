@@ -8,7 +8,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, cast
+from string import ascii_uppercase
+from typing import Any
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.sources import stream_rows
@@ -43,89 +44,77 @@ def _bundled(name: str) -> Iterator[Item]:
 
 def known_items(items: Iterable[Item], pool: str) -> list[KnownItem]:
     """Return the items whose reference says what is right. Wrong answers to them are answers to others of ``pool``."""
-    return [_known(item, answers, pool) for item in items if (answers := _answers(item)).right]
+    return [known_item for item in items if (known_item := _known(item, pool)).right]
 
 
-def _known(item: Item, answers: _KnownReplies, pool: str) -> KnownItem:
-    picture = base64.b64decode(item.images[0].base64) if item.images else b""
+def _known(item: Item, pool: str) -> KnownItem:
+    right, wrong, abstention = _replies(item)
     return KnownItem(
         item.id,
         item.question.strip(),
-        answers.right,
+        right,
         reasons=item.justification or item.solution or "",
         hints=tuple(hint.strip() for hint in item.hints if hint),
         category=item.category,
         picarats=item.picarats,
-        image=hashlib.sha256(picture).hexdigest() if picture else "",
+        image=hashlib.sha256(base64.b64decode(item.images[0].base64)).hexdigest() if item.images else "",
         pool=pool,
-        wrong=answers.wrong,
-        abstention=answers.abstention,
-        lettered=bool(answers.wrong) and "options" in item.payload,
+        wrong=tuple(wrong),
+        abstention=abstention,
+        lettered=bool(wrong) and "options" in item.payload,
     )
 
 
-class _KnownReplies(NamedTuple):
-    right: str
-    wrong: tuple[str, ...] = ()
-    abstention: str = ""
+def _replies(item: Item) -> tuple[str, Sequence[str], str]:
+    """Return the right reply to the item, wrong ones, and that of not knowing: by its options, its grid or its
+    evaluator, else by its reference."""
+    match item.payload:
+        case {"options": [*options], "gold": gold, **payload}:
+            texts = dict(zip(ascii_uppercase, (str(option).strip() for option in options), strict=False))
+            right = texts[str(gold)]
+            # the option of not knowing comes last in the prompt, and is none of the item's own
+            return right, sorted({*texts.values()} - {right}), f"Answer: {payload.get('idk_letter')}"
+        case {"solution": solution}:
+            right, *wrong = _grids(json.loads(solution) if isinstance(solution, str) else solution)
+            return right, wrong, ""
+        case {"evaluator": str(evaluator), **payload}:
+            replies = _by_evaluator(evaluator, payload.get("evaluator_kwargs") or {})
+            right, *wrong = [text and f"Final Answer: {text}" for text in replies]
+            return right, wrong, ""
+    return item.answer or item.solution or "", (), ""
 
 
-def _answers(item: Item) -> _KnownReplies:
-    """Return what replies to the item say: by its options, its grid or its evaluator, else by its reference."""
-    payload = item.payload
-    options, letters = payload.get("options"), "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    if isinstance(options, list | tuple) and "gold" in payload:
-        texts = {letter: str(option).strip() for letter, option in zip(letters, options, strict=False)}
-        right = texts[str(payload["gold"])]
-        # The option of not knowing comes last in the prompt, and is none of the item's own.
-        return _KnownReplies(
-            right, tuple(sorted(set(texts.values()) - {right})), f"Answer: {payload.get('idk_letter')}"
-        )
-    if "solution" in payload:
-        return _grid(payload["solution"])
-    if isinstance(evaluator := payload.get("evaluator"), str):
-        arguments = payload.get("evaluator_kwargs")
-        right, wrong = _by_evaluator(evaluator, arguments if isinstance(arguments, Mapping) else {})
-        return _KnownReplies(
-            f"Final Answer: {right}" if right else "", tuple(f"Final Answer: {text}" for text in wrong)
-        )
-    return _KnownReplies(item.answer or item.solution or "")
+def _grids(table: Any) -> Iterator[str]:
+    """Yield the right grid, and grids with the values of one attribute exchanged between two houses."""
+    _, *attributes = table["header"]
 
-
-def _grid(solution: JsonValue) -> _KnownReplies:
-    """The right grid, and grids with the values of one attribute exchanged between two houses."""
-    table = cast("Mapping[str, list[list[str]]]", json.loads(solution) if isinstance(solution, str) else solution)
-    attributes, houses = cast("list[str]", table["header"])[1:], table["rows"]
-
-    def written(rows: Sequence[Sequence[str]]) -> str:
-        grid = {f"House {number}": dict(zip(attributes, values, strict=True)) for number, *values in rows}
+    def written(houses: Sequence[Sequence[str]]) -> str:
+        grid = {f"House {number}": dict(zip(attributes, values, strict=True)) for number, *values in houses}
         return f"```json\n{json.dumps({'solution': grid}, ensure_ascii=False, indent=2)}\n```"
 
-    wrong = []
+    yield written(table["rows"])
     for column in range(1, len(attributes) + 1):
-        for other in range(1, len(houses)):
-            rows = [list(house) for house in houses]
+        for other in range(1, len(table["rows"])):
+            rows = [list(house) for house in table["rows"]]
             rows[0][column], rows[other][column] = rows[other][column], rows[0][column]
-            wrong.append(written(rows))
-    return _KnownReplies(written(houses), tuple(wrong))
+            yield written(rows)
 
 
-def _by_evaluator(evaluator: str, arguments: Mapping[str, JsonValue]) -> tuple[str, tuple[str, ...]]:
-    """A right answer to an item of ROME's evaluators, and wrong ones; empty where the annotation names neither."""
+def _by_evaluator(evaluator: str, arguments: Any) -> Sequence[str]:
+    """Return a right answer to an item of ROME's evaluators, and wrong ones; empty where the annotation names none."""
     if evaluator == "choices_matching":
         letters = str(arguments.get("label", ""))
-        return ", ".join(letters), tuple(letter for letter in "ABCD" if letter not in letters) or ("Z",)
+        return ", ".join(letters), *([letter for letter in "ABCD" if letter not in letters] or "Z")
     if evaluator == "number_matching":
         number = str(arguments.get("value_to_match", ""))
-        return number, (f"{number}9", f"1{number}")
+        return number, f"{number}9", f"1{number}"
     name = {"key_items_matching": "key_items", "ordered_list_matching": "order"}.get(evaluator, "location_fine_grained")
-    named = arguments.get(name) or ()
-    entries = cast("Sequence[JsonValue]", named)
-    things = [str(entry[0]) if isinstance(entry, list | tuple) else str(entry) for entry in entries]
+    entries = arguments.get(name) or [""]
+    things = [str(entry[0] if isinstance(entry, list | tuple) else entry) for entry in entries]
     if evaluator == "ordered_list_matching":
-        return ", ".join(things), (", ".join(reversed(things)),)
-    several = evaluator == "key_items_matching" and not isinstance(cast("Sequence[JsonValue]", named or [""])[0], str)
-    return (", ".join(things) if several else "".join(things[:1])), ("nothing of the kind",)
+        return ", ".join(things), ", ".join(reversed(things))
+    are_all = evaluator == "key_items_matching" and not isinstance(entries[0], str)
+    return ", ".join(things) if are_all else things[0], "nothing of the kind"
 
 
 def replayed(files: Sequence[Path]) -> Answerer:

@@ -27,7 +27,6 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
 from layton_batch.files.sources import file_rows, user_path
 from layton_batch.grading.board_sources import BoardOptions, run_sources
-from layton_batch.reports.document import Document
 from layton_batch.reports.label_sheet import (
     Key,
     SheetTexts,
@@ -37,7 +36,7 @@ from layton_batch.reports.label_sheet import (
     sheet_row,
     sheet_texts,
 )
-from layton_batch.reports.table import frame_of, heading, say_line, show
+from layton_batch.reports.table import Document, frame_of, heading, say_line, show
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
 from layton_batch.scoring.annotations import label_row

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from layton_batch.commands.parameters import Columns, Runs, Sources, ThisSet, names_of
+from layton_batch.commands.parameters import Columns, Files, Runs, Sources, ThisSet, names_of
 from layton_batch.commands.sources import read_board_sources
 from layton_batch.grading.board_sources import BoardOptions, board_of
 from layton_batch.interchange.score_table import TableColumns
@@ -33,7 +31,7 @@ def leaderboard(
         typer.Option("--max-score", help="The best mark in files of other programs, where it is not 1."),
     ] = None,
     labels: Annotated[
-        str | Path | Sequence[str | Path] | None,
+        Files,
         list[str] | None,
         typer.Option("--labels", metavar="FILE", help="Only people's labels are taken from this file."),
     ] = None,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from layton_batch.reports.document import Document
+from layton_batch.reports.table import Document
 
 LOG = logging.getLogger("layton_batch.commands")
 """The command line prints each note at once."""

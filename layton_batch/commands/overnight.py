@@ -1,19 +1,23 @@
 """A night of refreshes: work on several manifests in turn until a time of day, publish changed boards, report.
 
 Every manifest gets a tick in turn, so that none waits for the batches of another. A board that changed is published at
-the same address as before.
+the same address as before. Another program is told by a JSON document, posted to an address that a person gave.
 """
 
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import shutil
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from decimal import Decimal
+from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlsplit
@@ -23,11 +27,9 @@ import typer
 
 from layton_batch.clock import Clock, SystemClock, iso
 from layton_batch.columns import Column, Table
-from layton_batch.commands.consent import Conversation
-from layton_batch.commands.driving import open_and_drive
+from layton_batch.commands.driving import Conversation, open_and_drive
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import Runs, calling_environment, names_of, runs_folder
-from layton_batch.commands.webhook import check_address, post
 from layton_batch.errors import FileError, LaytonBatchError, ManifestError, refusal_of_system
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
@@ -36,11 +38,8 @@ from layton_batch.log import redact
 from layton_batch.loop import deadline
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.prompt_files import PromptFiles
-from layton_batch.reports.document import Document
-from layton_batch.reports.next_steps import next_steps
-from layton_batch.reports.run_result import CALL_AGAIN, exit_code, trouble_lines
-from layton_batch.reports.status_tables import trouble_json, trouble_line
-from layton_batch.reports.table import as_markdown, json_text, markdown_text
+from layton_batch.reports.run_result import CALL_AGAIN, exit_code, next_steps, trouble_json, trouble_line, trouble_lines
+from layton_batch.reports.table import Document, as_markdown, json_text, markdown_text
 from layton_batch.runs.environment_notes import address_notes
 from layton_batch.runs.folders import find_runs, manifest_name, reserves_expected, run_source
 from layton_batch.runs.status import ProviderTrouble, RunState, Status, missing_budget, read_status
@@ -51,6 +50,49 @@ from layton_batch.site.build import check_target, made_from
 from layton_batch.site.front_page import write_front
 from layton_batch.states import Lifecycle
 from layton_batch.text import NONE, decimal_text, money, one_line, plural
+
+TRIES, PAUSE, TIMEOUT = 3, 5.0, 20.0
+"""Seconds of a pause grow with each try."""
+
+
+def check_address(address: str | None) -> None:
+    """Raise ManifestError for an address that is no URL, without the address."""
+    try:
+        is_url = address is None or (urlsplit(address).scheme in ("http", "https") and bool(urlsplit(address).hostname))
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise ManifestError("--webhook, or LAYTON_BATCH_WEBHOOK, is no URL; write https://HOST/PATH; nothing was sent")
+
+
+def post(address: str, document: object, clock: Clock) -> str | None:
+    """Post the document as JSON. Return the reason if it was not taken after a few tries, else None.
+
+    The reason never has the address: it often is a secret itself.
+    """
+    if urlsplit(address).scheme not in ("http", "https"):
+        return "its address is no http(s) URL"
+    body = orjson.dumps(document, default=str)
+    request = urllib.request.Request(address, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310
+    reason = ""
+    for number in range(TRIES):
+        if number:
+            clock.sleep(PAUSE * number)
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as reply:  # noqa: S310
+                reply.read(1)
+        except urllib.error.HTTPError as error:
+            error.close()
+            reason = f"HTTP {error.code}"
+            if error.code < 500 and error.code not in (408, 429):
+                return reason
+        except (OSError, ValueError, HTTPException) as error:
+            cause = getattr(error, "reason", error)
+            reason = getattr(cause, "strerror", None) or type(cause).__name__
+        else:
+            return None
+    return f"{reason}, {TRIES} times"
+
 
 ROUND_SECONDS = 60.0
 """Between two rounds over the manifests."""
@@ -83,7 +125,6 @@ class NightResult:
     manifest: str
     run: str | None = None
     code: int = CALL_AGAIN
-    state: str = ""
     reason: str | None = None
     spent_usd: str | None = None
     total_usd: str | None = None
@@ -105,12 +146,16 @@ class NightResult:
         return self.run or self.manifest
 
     @property
+    def state(self) -> str:
+        return WORDS.get(self.code, "stopped")
+
+    @property
     def spent(self) -> str:
         return NONE if self.spent_usd is None else money(Decimal(self.spent_usd))
 
     def document(self) -> dict[str, object]:
         """Return the result as summary and webhook have it."""
-        return asdict(self) | {"troubles": [trouble_json(trouble) for trouble in self.troubles]}
+        return asdict(self) | {"state": self.state, "troubles": list(map(trouble_json, self.troubles))}
 
     def sentences(self) -> Iterator[str]:
         """Yield what a person should know beside the numbers, the most urgent first."""
@@ -198,7 +243,7 @@ def overnight(
     begun, settings = clock.now(), calling_environment()
     place, public = runs_folder(runs, settings), user_path(site)
     check_address(webhook)
-    stop_at = deadline(until, clock)
+    stop_at = deadline(until, clock) or math.inf
     atomic.make_folder(public)
     names = names_of(manifests, "manifests")
     works = [_NightRun(user_path(path), place, public, conversation, begun, stop_at) for path in names]
@@ -211,7 +256,7 @@ def overnight(
     try:
         for work in _in_turn(works, ROUND_SECONDS * settings.pacing.advised, stop_at, clock):
             work.tick(clock)
-            if work.code in EVENTS and not _is_late(stop_at, clock):  # else the end tells it
+            if work.code in EVENTS and clock.now() < stop_at:  # else the end tells it
                 tell(EVENTS[work.code], [work.result(_read_reported(public))])
     except KeyboardInterrupt:
         warn(("stopped: batches go on at the providers; the next night continues",))
@@ -226,20 +271,16 @@ def overnight(
     return document
 
 
-def _in_turn(works: Sequence[_NightRun], pause: float, stop_at: float | None, clock: Clock) -> Iterator[_NightRun]:
+def _in_turn(works: Sequence[_NightRun], pause: float, stop_at: float, clock: Clock) -> Iterator[_NightRun]:
     """Yield the runs in turn until all have ended, or time is up; then each that goes on once more. ``pause``: seconds
     between rounds."""
     going, is_late = works, False
     while going and not is_late:
-        is_late = _is_late(stop_at, clock)
+        is_late = clock.now() >= stop_at
         yield from going
         going = [work for work in going if work.code == CALL_AGAIN]
         if going and not is_late:
-            clock.sleep(pause if stop_at is None else max(0.0, min(pause, stop_at - clock.now())))
-
-
-def _is_late(stop_at: float | None, clock: Clock) -> bool:
-    return stop_at is not None and clock.now() >= stop_at
+            clock.sleep(max(0.0, min(pause, stop_at - clock.now())))
 
 
 def _plain(results: Sequence[NightResult]) -> str:
@@ -289,7 +330,7 @@ class _NightRun:
     site: Path
     conversation: Conversation
     begun: float
-    stop_at: float | None
+    stop_at: float
     folder: RunFolder | None = None
     budget: Decimal | None = None
     code: int = CALL_AGAIN
@@ -345,15 +386,13 @@ class _NightRun:
         if self.folder is not None and self.folder.manifest.exists():
             with self._noting_refusal(), open_store(self.folder, Settings.from_process()) as store:
                 return self._result(self.folder, read_status(store), reported)
-        return NightResult(str(self.path), code=self.code, state=self._state, reason=self.refusal)
-
-    @property
-    def _state(self) -> str:
-        return WORDS.get(self.code, "stopped")
+        return NightResult(str(self.path), code=self.code, reason=self.refusal)
 
     def _result(self, folder: RunFolder, status: Status, reported: Reported) -> NightResult:
         earlier = reported.get(status.run, {"total_usd": 0, "boards": 0})
         out, boards = self.site / status.run, snapshots(folder.history)
+        is_stopped = status.state is RunState.OVER_BUDGET and self.budget is not None
+        missing = missing_budget(status, self.budget or Decimal(0)) if is_stopped else None
         steps: Sequence[str] = ()
         if self.refusal is None and self.code not in (0, CALL_AGAIN):
             steps = next_steps(status, run_source(folder), reserves_expected=reserves_expected(folder))
@@ -361,11 +400,10 @@ class _NightRun:
             manifest=str(self.path),
             run=status.run,
             code=self.code,
-            state=self._state,
             reason=self.refusal or status.reason,
             spent_usd=decimal_text(status.spent_usd - Decimal(earlier["total_usd"])),
             total_usd=decimal_text(status.spent_usd),
-            missing_usd=self._missing_usd(status),
+            missing_usd=decimal_text(missing),
             above_bounds_usd=decimal_text(status.above_bounds_usd),
             waiting=sum(job.waiting for job in status.jobs),
             unanswered=status.unanswered,
@@ -377,11 +415,6 @@ class _NightRun:
             boards=len(boards),
             changes=_changes(boards, earlier["boards"]),
         )
-
-    def _missing_usd(self, status: Status) -> str | None:
-        is_stopped = status.state is RunState.OVER_BUDGET and self.budget is not None
-        missing = missing_budget(status, self.budget or Decimal(0)) if is_stopped else None
-        return None if missing is None else decimal_text(missing)
 
 
 def _changes(boards: Sequence[BoardSnapshot], reported: int) -> Sequence[str]:

@@ -25,9 +25,8 @@ from layton_batch.commands.parameters import (
 from layton_batch.costs.expected import bundled_priors
 from layton_batch.errors import ManifestError, OverBudgetError
 from layton_batch.files.sources import user_path
-from layton_batch.reports.document import Document
-from layton_batch.reports.next_steps import no_price
-from layton_batch.reports.table import as_html, console, say_line, show
+from layton_batch.reports.run_result import no_price
+from layton_batch.reports.table import Document, as_html, console, say_line, show
 from layton_batch.runs.folders import SANDBOX_STATE, given_manifest, home_of
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.open import refuse_to_mix

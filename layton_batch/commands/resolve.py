@@ -94,23 +94,17 @@ def _decision(adopt: str | None, *, resubmit: bool, not_made: bool, give_up: boo
     return chosen[0]
 
 
-def _require_unresolved(folder: RunFolder, settings: Settings, batch_id: str, *, is_about_cost: bool) -> None:
+def _require_unresolved(folder: RunFolder, settings: Settings, name: str, *, is_about_cost: bool) -> None:
     """Raise ManifestError where the run's batch is not lost; needs no key, as the providers are not called.
     ``is_about_cost``: one with creates of unknown cost will do."""
     with open_store(folder, settings) as store:
-        batches = store.batches()
-        states = {batch.id: batch.state for batch in batches}
-        if states.get(batch_id) is Lifecycle.LOST:
+        batches = {batch.id: batch for batch in store.batches()}
+        batch, lost = batches.get(name), [batch.id for batch in batches.values() if batch.state is Lifecycle.LOST]
+        if name in lost or (is_about_cost and batch is not None and batch.creates_of_unknown_cost):
             return
-        if is_about_cost and any(batch.id == batch_id and batch.creates_of_unknown_cost for batch in batches):
-            return
-        lost = [name for name, state in states.items() if state is Lifecycle.LOST]
+        fault = "is not there" if batch is None else f"is {batch.state}, not lost: nothing to resolve"
         advice = f"the lost batches of the run: {', '.join(lost)}" if lost else "the run has no lost batch to resolve"
-        if batch_id not in states:
-            raise ManifestError(f"run {store.run_id} has no batch {batch_id!r}; {advice}")
-        raise ManifestError(
-            f"batch {batch_id} of run {store.run_id} is {states[batch_id]}, not lost: nothing to resolve; {advice}"
-        )
+        raise ManifestError(f"batch {name!r} of run {store.run_id} {fault}; {advice}")
 
 
 def _resolved(batch_id: str, adopted: str | None, *, given_up: bool, not_made: bool, cancelled: bool) -> str:

@@ -8,7 +8,7 @@ from layton_batch.clock import SystemClock
 from layton_batch.commands.notes import TextDocument
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.records import Batch
-from layton_batch.reports.next_steps import missing_in_files, provider_jobs
+from layton_batch.reports.run_result import missing_in_files, provider_jobs
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.states import OPEN, Lifecycle

@@ -10,8 +10,7 @@ import typer
 
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock
 from layton_batch.commands.asked_manifest import asked_manifest
-from layton_batch.commands.consent import Conversation, Progress
-from layton_batch.commands.driving import open_and_drive, report_result
+from layton_batch.commands.driving import Conversation, Progress, open_and_drive, report_result
 from layton_batch.commands.parameters import (
     MaxUsd,
     Offline,

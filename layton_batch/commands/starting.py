@@ -1,27 +1,86 @@
-"""Beginning without a manifest: `run FILE --model …` and `run TASK --model …` write the one that they run."""
+"""Manifests that commands write for their arguments: `run FILE --model …`, `run TASK --model …` and `judge FILE`."""
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from layton_batch.clock import SystemClock
-from layton_batch.commands.manifest_content import ManifestContent, Table
-from layton_batch.commands.notes import warn
+from layton_batch.commands.notes import note, warn
 from layton_batch.errors import ManifestError
+from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import ITEM_ENDINGS, read_rows
 from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
-from layton_batch.manifest.checks import load_manifest, shipped
+from layton_batch.manifest.checks import DEFAULT_PANEL, load_manifest, manifest_of_tables, shipped
 from layton_batch.manifest.item_check import guess_split, guess_task, unread_columns
+from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import check_models
+from layton_batch.manifest.model_checks import asked_models, check_models
 from layton_batch.providers import provider_names, unknown_provider
+from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks import BUILT_IN, FIRST, OWN, task_names, unknown_task
+from layton_batch.text import plural
+
+Table = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestContent:
+    """Content of a manifest for ``path``. ``comment``: its first line. ``tables``: keys, tables, and lists of tables;
+    an empty table is left out. Without ``jury`` a manifest at the path may have any."""
+
+    path: Path
+    comment: str
+    tables: Mapping[str, str | Table | Sequence[Table]]
+
+    def checked(self) -> Manifest:
+        """Return the manifest at the path; if none is there, that of this content, which can be read from any folder.
+
+        Raises ManifestError for wrong content, and where the manifest at the path asks for something else.
+        """
+        content = {name: value for name, value in self.tables.items() if value}
+        manifest = manifest_of_tables(content, self.path.resolve().parent, "run", {})
+        if not self.path.exists():
+            return manifest
+        written = load_manifest(self.path)
+        is_stated = "jury" in self.tables
+        if keys := [key for key in written.differing_keys(manifest) if is_stated or not key.startswith("jury")]:
+            raise ManifestError(
+                f"{self.path} is there and asks for something else ({', '.join(keys)}): edit it and `run` it"
+            )
+        return written
+
+    def write(self) -> Path:
+        """Write the manifest, unless one is there: that one may have other labels or another budget."""
+        if not self.path.exists():
+            atomic.write_text(self.path, "".join(f"{line}\n" for line in (f"# {self.comment}", *_lines(self.tables))))
+            note(f"{self.path}: the manifest of this run; edit it at any time")
+        return self.path
+
+
+def _lines(table: Mapping[str, object], name: str = "") -> Iterator[str]:
+    """Yield the keys of a table, then the tables in it. ``name``: of the table, with a point at its end."""
+    inner = {key: value for key, value in table.items() if isinstance(value, Mapping | list | tuple)}
+    yield from (f"{key} = {_toml(value)}" for key, value in table.items() if key not in inner)
+    for key, value in inner.items():
+        tables, head = (value, f"[[{name}{key}]]") if isinstance(value, Sequence) else ([value], f"[{name}{key}]")
+        for each in filter(None, tables):
+            yield head
+            yield from _lines(each, f"{name}{key}.")
+
+
+def _toml(value: object) -> str:
+    """Return a TOML value: JSON's escapes are TOML's, but for the delete character and halves of pairs."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
 
 DEMO_MANIFESTS = {name: "demo.toml" if name == FIRST else f"demo-{name}.toml" for name in BUILT_IN}
 """The demonstration's manifest for each task that has bundled items."""
@@ -66,25 +125,55 @@ def manifest_for(
             "name": name,
             "task": task,
             "items": items if limit is None else {**items, "limit": limit},
-            "jury": {"reasons": True} if task == OWN else {},
             "budget": {} if max_usd is None else {"max_usd": max_usd},
             "models": named_models,
         },
     )
     manifest = content.checked()
-    if not path.exists():
-        _check_asked(manifest, sandbox=sandbox)
-    return content.write()
+    if path.exists():
+        return path
+    jury: dict[str, JsonValue] = {
+        **({"reasons": True} if task == OWN else {}),
+        **_checked_jury(manifest, sandbox=sandbox),
+    }
+    return replace(content, tables={**content.tables, "jury": jury}).write()
 
 
-def _check_asked(manifest: Manifest, *, sandbox: bool) -> None:
-    """Raise DataError for items, and ManifestError for models, that `run` refuses, before a manifest is written that
-    names them."""
+def _checked_jury(manifest: Manifest, *, sandbox: bool) -> Mapping[str, JsonValue]:
+    """Return the ``[jury]`` to write. Raise DataError for items, and ManifestError for models, that `run` refuses,
+    before a manifest is written that names them."""
     settings = Settings.from_process()
     if not is_address(manifest.items.source):
         load_items(manifest, manifest_task(manifest), settings)
-    if not sandbox and (refused := check_models(manifest, settings, SystemClock()).refused):
+    if sandbox:  # it takes any model, and plays every judge
+        return {}
+    if refused := check_models(manifest, settings, SystemClock()).refused:
         raise ManifestError("\n".join(refused))
+    return _jury_of_keys(manifest, settings)
+
+
+def _jury_of_keys(manifest: Manifest, settings: Settings) -> Mapping[str, JsonValue]:
+    """Return the ``[jury]`` of the judges whose key is set; nothing if all that would sit have one.
+
+    Raises ManifestError, with what each missing key is for, if a model or every judge that may sit for it has no key.
+    """
+    models, panel = manifest.model_specs(), manifest.panel()
+    sitting = asked_models(manifest)
+    if not panel or all(settings.has_key(spec.provider) for spec in sitting):
+        return {}
+    with_key = [judge for judge in panel if settings.has_key(judge.model.provider)]
+    uses: dict[str, list[str]] = {}
+    for spec in sitting:
+        if not settings.has_key(spec.provider):
+            uses.setdefault(settings.key_names(spec.provider)[0], []).append(spec.name)
+    offers = "; ".join(f"{key} buys {', '.join(names)}" for key, names in uses.items())
+    seats = min(len(seat_jury(with_key, model, manifest.seats)) for model in models)
+    if not seats or not all(settings.has_key(model.provider) for model in models):
+        raise ManifestError(f"run: a key is missing: {offers}; each model needs a judge of another maker")
+    judges = [judge.model.name for judge in with_key]
+    warn((f"{plural(seats, 'judge')} for each model, of {', '.join(judges)}, by the keys that are set; {offers}",))
+    tables = tomllib.loads(shipped(DEFAULT_PANEL).read_text(encoding="utf-8"))["judges"]
+    return {"seats": seats, "judges": [table for table in tables if table["name"] in judges]}
 
 
 def _task_and_split(given: Path) -> tuple[str, str]:

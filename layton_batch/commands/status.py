@@ -9,8 +9,8 @@ from pathlib import Path
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders, runs_folder
 from layton_batch.errors import LaytonBatchError
-from layton_batch.reports.document import Document
 from layton_batch.reports.run_result import RunResult
+from layton_batch.reports.table import Document
 from layton_batch.runs.folders import find_runs, misplaced_runs
 from layton_batch.runs.stores import open_store, open_stores
 

@@ -66,6 +66,9 @@ def enter_results(run: Run, paths: Sequence[Path], note: Callable[[str], None]) 
     touched = {batch.job_id for batch in brought}
     jobs = run.store.jobs()
     judged = {job.depends_on for job in jobs if job.id in touched}
+    for job in (job for job in jobs if job.id in touched and job.role is Role.REJUDGE):
+        given = sum(request.state is AnswerState.ANSWERED for request in run.store.known_requests(job.id))
+        note(f"{job.spec.name}: {plural(given, 'verdict')} on answers that people labelled")
     return [_result(run, job, jobs) for job in jobs if job.role is Role.PREDICT and job.id in touched | judged]
 
 

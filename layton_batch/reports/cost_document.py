@@ -12,8 +12,7 @@ from layton_batch.costs.notes import bill_notes, cached_note, reused_note, unkno
 from layton_batch.costs.report import UNKNOWN, WHOLE, CostLine, CostQuery, CostReport, cost_table, line_json, share_text
 from layton_batch.costs.stated import comparison_json
 from layton_batch.records import JsonValue
-from layton_batch.reports.document import Document
-from layton_batch.reports.table import as_csv, as_html, as_markdown, say_line, show
+from layton_batch.reports.table import Document, as_csv, as_html, as_markdown, say_line, show
 from layton_batch.text import plural
 
 if TYPE_CHECKING:

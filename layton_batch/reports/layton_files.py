@@ -6,8 +6,8 @@ Columns that theirs do not have stand behind them: they choose columns by name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any
 
 import orjson
 import polars as pl
@@ -17,7 +17,7 @@ from layton_batch.files import atomic, tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.rejudging import recorded_jury
-from layton_batch.scoring.annotations import JoinedLabels, annotated_words
+from layton_batch.scoring.annotations import Annotation, annotated_words
 from layton_batch.scoring.evidence import PREDICTION, Entrant, content_key, with_contents
 from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, GoldSet
 from layton_batch.scoring.gold_file import gold_rows
@@ -69,7 +69,10 @@ def write_annotations(run: Run, out: Path) -> int:
 
 def write_results(run: Run, out: Path) -> int:
     """The leaderboard in the columns of layton-eval's results."""
-    return _write(out, map(_result, board(run, run.rules).iter_rows(named=True)))
+    ranked = board(run, run.rules).with_columns(spread=pl.format("{} <--> {}", "rank_best", "rank_worst"))
+    return _write(
+        out, ranked.select(**{name: pl.col(column) for name, column in _RESULT.items()}).iter_rows(named=True)
+    )
 
 
 def _jury_only(run: Run) -> None:
@@ -172,85 +175,59 @@ def _annotation_rows(run: Run) -> Iterator[dict[str, object]]:
     gold = run.load_labels().gold
     gold_labels = (gold.labelled if gold else _NOTHING).select(*PREDICTION, *HUMAN.values())
     labelled = {key[: len(PREDICTION)]: key[len(PREDICTION) :] for key in gold_labels.iter_rows()}
+    model_ids, texts = run.model_ids(), ("answer", "justification")
     for number in range(1, 1 + max(samples(run).values(), default=1)):
         given = joined(run, number=number)
-        for job in jobs_of_round(run, number):
-            if job.spec.sample == number:
-                yield from _annotations_of(run, job, given, labelled)
-
-
-def _annotations_of(
-    run: Run, job: Job, given: JoinedLabels, labelled: Mapping[tuple[object, ...], tuple[Any, ...]]
-) -> Iterator[dict[str, object]]:
-    """Yield the rows of one job. ``labelled``: the human label in the gold set, by answer."""
-    participant, name = entrant(run, job), job.spec.name
-    model_id = {"model_id": ids[name]} if name in (ids := run.model_ids()) else {}
-    for portion in tables.read_portions(run.folder.part("predictions", job.id), ("item_id", "answer", "justification")):
-        for item_id, *texts in portion.iter_rows():
-            gold_label = labelled.get(
-                (participant.model, participant.provider, participant.n_hints, item_id, content_key(*texts))
-            )
-            words: dict[str, object] = dict(zip(("answer", "justification"), texts, strict=True))
-            if gold_label is not None:
-                more = {"annotator": "gold set", **words, **model_id}
-                yield _annotation_row(run, participant, item_id, gold_label, more)
-            for annotation in given.by_prediction.get((participant, item_id), {}).values():
-                word = annotation.answer_correct, annotation.justification_correct, annotation.both_correct
-                more = {
-                    "annotator": annotation.annotator,
-                    "time": annotation.time,
-                    **words,
-                    **model_id,
-                }
-                more |= {"notes": annotation.note} if annotation.note else {}
-                more |= {"adjudicated": True} if annotation.adjudicated else {}
-                more |= {"item_digest": annotation.item_digest} if annotation.item_digest else {}
-                yield _annotation_row(run, participant, item_id, word, more)
+        for job in (job for job in jobs_of_round(run, number) if job.spec.sample == number):
+            participant = entrant(run, job)
+            for portion in tables.read_portions(run.folder.part("predictions", job.id), ("item_id", *texts)):
+                for item_id, *item_texts in portion.iter_rows():
+                    labels = [*given.by_prediction.get((participant, item_id), {}).values()]
+                    marks = labelled.get((*astuple(participant), item_id, content_key(*item_texts)))
+                    if marks is not None:
+                        labels.insert(0, replace(Annotation(item_id, participant.model, *marks), annotator="gold set"))
+                    answer, model_id = dict(zip(texts, item_texts, strict=True)), model_ids.get(job.spec.name)
+                    yield from (_annotation_row(run, participant, label, model_id, answer) for label in labels)
 
 
 def _annotation_row(
-    run: Run, participant: Entrant, item_id: str, word: Sequence[bool | None], more: Mapping[str, object]
+    run: Run, participant: Entrant, label: Annotation, model_id: str | None, answer: Mapping[str, object]
 ) -> dict[str, object]:
     # their tools take the model's name for what stands between the second and the third underscore
-    name = participant.model.replace("_", "-")
-    split, (answer, justification, both) = run.manifest.items.split, word
-    row: dict[str, object] = {
-        "riddle_id": item_id,
+    name, split = participant.model.replace("_", "-"), run.manifest.items.split
+    is_partial = label.answer_correct is None or label.justification_correct is None
+    optional = {
+        "both_correct": label.both_correct if is_partial else None,
+        "time": label.time,
+        "model_id": model_id,
+        "adjudicated": label.adjudicated or None,
+        "item_digest": label.item_digest,
+    }
+    return {
+        "riddle_id": label.item_id,
         "source_file": f"benchmark_{participant.provider}_{name}_{split}_hints_{participant.n_hints}.jsonl",
         "model": participant.model,
         "provider": participant.provider,
-        "custom_id": item_id,
-        "is_answer_correct": answer,
-        "is_justification_correct": justification,
-        "notes": "",
+        "custom_id": label.item_id,
+        "is_answer_correct": label.answer_correct,
+        "is_justification_correct": label.justification_correct,
+        "notes": label.note,
         "n_hints": participant.n_hints,
+        "annotator": label.annotator,
+        **answer,
+        **{name: value for name, value in optional.items() if value is not None},
     }
-    if answer is None or justification is None:
-        row["both_correct"] = both
-    return {**row, **more}
 
 
 # ---- results -------------------------------------------------------------------------------------------------------
 
 
-def _result(row: Mapping[str, Any]) -> dict[str, object]:
-    return {
-        "rank": row["rank"],
-        "best_possible_rank": row["rank_best"],
-        "worst_possible_rank": row["rank_worst"],
-        "rank_spread": None if row["rank_best"] is None else f"{row['rank_best']} <--> {row['rank_worst']}",
-        "model": row["model"],
-        "score": row["score"],
-        "95% CI (±)": row["half_width"],
-        "provider": row["provider"],
-        "n_hints": row["n_hints"],
-        "lower": row["lower"],
-        "upper": row["upper"],
-        "target": row["target"],
-        "level": row["level"],
-        "method": row["method"],
-        "metric": row["metric"],
-    }
+_RESULT = {
+    "rank": "rank", "best_possible_rank": "rank_best", "worst_possible_rank": "rank_worst", "rank_spread": "spread",
+    "model": "model", "score": "score", "95% CI (±)": "half_width",
+    **{name: name for name in ("provider", "n_hints", "lower", "upper", "target", "level", "method", "metric")},
+}  # fmt: skip
+"""Columns of layton-eval's results, and ours behind them, by the columns of a board."""
 
 
 def _write(out: Path, rows: Iterable[Mapping[str, object]]) -> int:

@@ -1,4 +1,4 @@
-"""One way to show a table: on a terminal of 80 columns or more, as CSV, as Markdown, as JSON, as HTML.
+"""What a command returns, and one way to show a table: on a terminal, as CSV, Markdown, JSON or HTML.
 
 Names in a table come from manifests, models and providers. Each form guards against what a name could do in it: move
 the cursor, start a formula in a spreadsheet, break out of a Markdown cell.
@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
@@ -25,6 +25,32 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console
     from rich.text import Text
+
+
+class Document:
+    """Facts that a command returns. The command line takes ``--json`` or ``--format`` by ``FORMATS``."""
+
+    __slots__ = ()
+    FORMATS: ClassVar[tuple[str, ...]] = ("table", "json")
+    """Forms that the document can be printed in; ``table`` is for a terminal."""
+
+    def end(self) -> int:
+        """Return the exit code of the command that gives the document, or raise the error that the command ends with
+        once the document is shown."""
+        return 0
+
+    def show(self) -> None:
+        """Print the document for a person."""
+        raise NotImplementedError
+
+    def as_json(self) -> object:
+        """Return the document as JSON values."""
+        raise NotImplementedError
+
+    def text(self, form: str) -> str:
+        """Return the document as a file of another form of ``FORMATS``."""
+        raise NotImplementedError
+
 
 WITHOUT_TERMINAL = 120
 """Columns where there is no terminal to ask."""

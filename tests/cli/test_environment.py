@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.commands import machine_check
+from layton_batch.cli.terminal import say
+from layton_batch.commands import check
 from layton_batch.sandbox import Sandbox
 from layton_batch.testing.providers import Answer, Loopback
 from tests.support.cli_harness import call, called_at, refused, write
@@ -158,9 +159,9 @@ def test_no_key_is_ever_printed_and_endpoints_that_cannot_be_reached_end_with_2(
 
 
 def test_endpoints_that_never_answer_hold_up_nothing_for_long(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert machine_check.CALL_SECONDS < machine_check.PATIENCE < 10
-    monkeypatch.setattr(machine_check, "CALL_SECONDS", 60.0)
-    monkeypatch.setattr(machine_check, "PATIENCE", 0.3)
+    assert check.CALL_SECONDS < check.PATIENCE < 10
+    monkeypatch.setattr(check, "CALL_SECONDS", 60.0)
+    monkeypatch.setattr(check, "PATIENCE", 0.3)
     silent = ("openai", "anthropic", "mistral", "together")
     with socket.create_server(("127.0.0.1", 0)) as server:
         for provider in silent:
@@ -185,3 +186,21 @@ def test_a_manifest_makes_missing_keys_and_prices_bad_and_one_without_models_nee
     manifest = write(offline, 'name = "lab"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\n')
     assert set(checks(manifest, "--offline")) == {"disk"}
     refused("check", write(offline, "name = 5"))
+
+
+def test_messages_on_a_terminal_break_at_blanks_and_in_a_file_they_stay_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    message = "The words of a note [that] is longer than a line. " * 3
+    say(message)
+    assert capsys.readouterr().err == f"{message}\n"
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("sys.stderr", shown := Terminal())
+    say(message)
+    lines = shown.getvalue().splitlines()
+    assert max(map(len, lines)) <= 40
+    assert " ".join(line.strip() for line in lines) == message.strip()

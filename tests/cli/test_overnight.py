@@ -19,7 +19,7 @@ import pytest
 
 import layton_batch as lb
 from layton_batch.clock import iso
-from layton_batch.commands.webhook import TRIES, post
+from layton_batch.commands.overnight import TRIES, post
 from layton_batch.errors import FileError
 from layton_batch.files import tables
 from layton_batch.sandbox import Fault

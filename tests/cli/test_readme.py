@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 
 from layton_batch.cli import app, demo
 from layton_batch.cli.demo import demo_manifest
-from layton_batch.commands import machine_check
+from layton_batch.commands import check
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import JsonValue
 from tests.support.cli_harness import ROOT, Ending, call, desk, finish, start, write
@@ -166,9 +166,7 @@ def test_every_command_of_the_pages_works_as_printed(
     write_logs_of_other_programs(folder)
     write_own_questions_and_answers(folder)
     monkeypatch.setattr(demo, "demo_manifest", small_demo)
-    monkeypatch.setattr(
-        machine_check, "MOST_DRIFT", math.inf
-    )  # the desk's clock is not the one in the sandbox's replies
+    monkeypatch.setattr(check, "MOST_DRIFT", math.inf)  # the desk's clock is not the one in the sandbox's replies
     endings: dict[str, Ending] = {}
     with desk(folder, monkeypatch):
         for command in (command for page in PAGES for command in commands(page)):
@@ -293,7 +291,7 @@ def test_every_option_that_a_page_names_exists() -> None:
 
 
 def test_every_exit_code_of_the_page_is_the_programs() -> None:
-    from layton_batch.cli import entry, status_command
+    from layton_batch.cli import app, status_command
     from layton_batch.errors import LaytonBatchError
     from layton_batch.reports import run_result
 
@@ -304,7 +302,7 @@ def test_every_exit_code_of_the_page_is_the_programs() -> None:
         kinds += kind.__subclasses__()
     errors = {kind.exit_code for kind in kinds}
     of_runs = {run_result.UNANSWERED, *run_result.CODES.values()}
-    ours = {0, entry.INTERRUPTED, status_command.WATCH_INTERRUPTED, *of_runs, *errors} - {1}
+    ours = {0, app.INTERRUPTED, status_command.WATCH_INTERRUPTED, *of_runs, *errors} - {1}
     assert ours <= printed
     assert json.dumps(sorted(printed))  # and nothing else is promised
     assert printed <= ours | {1}

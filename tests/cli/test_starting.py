@@ -13,8 +13,8 @@ import pytest
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.tasks import BUILT_IN
-from tests.cli.conftest import KEYS
-from tests.support.cli_harness import call, refused, write
+from tests.cli.conftest import KEYS, QUIZ
+from tests.support.cli_harness import NOBODY, call, refused, write
 from tests.support.lab import answerer
 from tests.support.tiers import tiered
 
@@ -132,3 +132,27 @@ def test_without_the_sandbox_every_key_that_is_missing_is_named_and_columns_that
     write(folder, 'question,options,answer\nWhich?,"[""a"", ""b""]",a\n', "choices.csv")
     assert call("run", "choices.csv", "--model", "openai:gpt-5.2").code == 2
     assert load_manifest(folder / "choices.toml").task == "mcq_idk"  # a file with the columns of a task is that task's
+
+
+def test_a_quiz_has_the_judges_of_other_makers_whose_key_is_set_and_says_what_other_keys_are_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "no-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{NOBODY}/v1")
+    alone = refused("run", "quiz.csv", *MODELS[:2])
+    assert all(f"{name} buys" in alone for name in KEYS[1:])
+    assert not (folder / "quiz.toml").exists()
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "no-key")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", NOBODY)
+    for _ in range(2):  # with the manifest that the first call wrote
+        ended = call("run", "quiz.csv", *MODELS[:2], "--once", "--yes", "--offline")
+        assert ended.code == 75, ended.err
+    manifest = load_manifest(folder / "quiz.toml")
+    assert [judge.model.provider for judge in manifest.panel() if judge.model.family != "openai"] == ["anthropic"]
+    assert (manifest.seats, manifest.has_reasons) == (1, True)
+    write(folder, QUIZ, "third.csv")
+    monkeypatch.setenv("GEMINI_API_KEY", "no-key")
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", NOBODY)
+    third = call("run", "third.csv", *MODELS[:2], "--once", "--yes", "--offline")
+    assert ("MISTRAL_API_KEY buys" in third.err, "GEMINI_API_KEY buys" in third.err) == (True, False)
+    assert load_manifest(folder / "third.toml").seats == 2

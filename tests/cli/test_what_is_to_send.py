@@ -12,10 +12,9 @@ import pytest
 
 from layton_batch.cli import conversation
 from layton_batch.cli.conversation import TerminalConversation
-from layton_batch.cli.notes import notes_said
-from layton_batch.commands import consent
-from layton_batch.commands.consent import Conversation
-from layton_batch.commands.driving import open_and_drive
+from layton_batch.cli.terminal import notes_said
+from layton_batch.commands import driving
+from layton_batch.commands.driving import Conversation, open_and_drive
 from layton_batch.errors import NotAgreedError
 from layton_batch.pipeline import advance
 from layton_batch.records import Item, Prompt
@@ -55,7 +54,7 @@ def asks(bench: Lab, text: str, *, yes: bool = False, is_here: bool = False) -> 
     """Ask on the terminal whether to send; the providers are elsewhere unless ``is_here``."""
     settings = bench.settings if is_here else Settings.from_environment({}, bench.folder)
     with bench.open(text) as run, notes_said():
-        consent.agree(run, settings, TerminalConversation(), yes=yes)
+        driving.agree(run, settings, TerminalConversation(), yes=yes)
 
 
 def test_a_plan_says_what_was_asked_already(bench: Lab) -> None:
@@ -183,7 +182,7 @@ def test_another_benchmark_under_the_name_of_a_run_says_what_it_pays_for_again(b
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the providers for ones that are not on this machine."""
-    monkeypatch.setattr(consent, "_is_here", lambda *_: False)
+    monkeypatch.setattr(driving, "_is_here", lambda *_: False)
 
 
 def run_once(bench: Lab, text: str, *, yes: bool = False) -> Status:

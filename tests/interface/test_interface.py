@@ -385,7 +385,7 @@ def test_judges_are_paid_once_and_a_further_model_pays_for_itself_only(
         both = pl.concat([_answers(), _answers("wren")])
         assert lb.judge(both, PANEL, items=items, seats=1)["model"].unique().sort().to_list() == ["finch", "wren"]
         assert len(there.lab.billed()) == 2  # the same words of another model are the same question to the judge
-        monkeypatch.setattr("layton_batch.commands.consent._is_here", lambda *_: False)
+        monkeypatch.setattr("layton_batch.commands.driving._is_here", lambda *_: False)
         assert lb.judge(_answers(), PANEL, items=items, seats=1).equals(first)  # nothing is paid, so nobody is asked
         rows = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
         items.write_text(
@@ -463,10 +463,10 @@ def test_frames_of_answers_that_are_wrong_pay_nothing(
     [
         ({"panel": [PANEL[0] | {"provider": "opneai"}]}, "panel[0].provider: unknown provider 'opneai'; did you mean"),
         ({"panel": [{"name": "r", "provider": "openai", "modle": "x"}]}, "panel[0].modle: unknown key; did you mean"),
-        ({"panel": ["gpt-5.2"]}, "panel[0]: a str is no judge: give a panel file, or a list of dicts"),
-        ({"panel": PANEL[0]}, "panel: a dict is no panel: give a panel file, or a list of dicts"),
+        ({"panel": ["gpt-5.2"]}, "panel[0]: "),
+        ({"panel": PANEL[0]}, "panel: "),
         ({"panel": PANEL * 2}, "panel: 'referee' is there twice"),
-        ({"panel": "openai:gpt-5.2"}, "openai:gpt-5.2: give a panel file, or a list of dicts"),
+        ({"panel": "openai:gpt-5.2"}, "panel: no panel file "),
         ({"seats": 0}, "seats: "),
         ({"task": "rome"}, "task 'rome' is graded by a rule, no jury sits"),
         ({"max_usd": "much"}, "max-usd 'much': give an amount in US dollars"),

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from layton_batch.annotate import forecast
+from layton_batch.annotate import session
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import LabelForecast
 from tests.labels.label_runs import ANNOTATED, GOLD_FILE, asked, finish, gold_rows, note_as_written, write_rows
@@ -32,7 +32,7 @@ def without_waiting_for_disks(monkeypatch: pytest.MonkeyPatch) -> None:
 def forecasts_of_equal_labels_made_once() -> Iterator[None]:
     """Most tests open the app beside the same votes without a label."""
     made: dict[str, LabelForecast] = {}
-    make = forecast.outlook
+    make = session.outlook
 
     def outlook(board: JuryBoard, *more: object, **named: object) -> LabelForecast:
         key = repr((board.votes.rows(), board.labels.rows(), board.rules, more, named))
@@ -40,7 +40,7 @@ def forecasts_of_equal_labels_made_once() -> Iterator[None]:
             made[key] = make(board, *more, **named)  # type: ignore[arg-type]
         return made[key]
 
-    with mock.patch.object(forecast, "outlook", outlook):
+    with mock.patch.object(session, "outlook", outlook):
         yield
 
 

@@ -14,11 +14,9 @@ from typing import Any
 import httpx
 from starlette.testclient import TestClient
 
-from layton_batch.annotate.answers import Key
-from layton_batch.annotate.guard import AppKeys
 from layton_batch.annotate.labelling_app import App
-from layton_batch.annotate.labelling_server import listening, serving
-from layton_batch.annotate.session import LabellingSession
+from layton_batch.annotate.server import AppKeys, listening, serving
+from layton_batch.annotate.session import Key, LabellingSession
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.open import read_run
 from layton_batch.settings import Settings

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 from starlette.testclient import TestClient
 
-from layton_batch.annotate.guard import POLICY
+from layton_batch.annotate.server import POLICY
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.labels import read_label_actions

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.commands.machine_check import examine
+from layton_batch.commands.check import examine
 from layton_batch.errors import ManifestError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import manifest_task

@@ -11,7 +11,7 @@ import pytest
 
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import with_budget
-from layton_batch.reports.next_steps import next_steps
+from layton_batch.reports.run_result import next_steps
 from layton_batch.settings import Settings
 from layton_batch.stages.plan_counts import EARLIER, PRIORS
 from layton_batch.stages.preview import preview

@@ -13,12 +13,12 @@ from rich.console import Console
 from layton_batch.cli.progress import TROUBLE_SECONDS, TroubleLines, progress_line, screen
 from layton_batch.columns import OutputForm
 from layton_batch.records import Batch
-from layton_batch.reports.next_steps import next_steps
-from layton_batch.reports.run_result import RunResult
-from layton_batch.reports.status_tables import (
+from layton_batch.reports.run_result import (
+    RunResult,
     duration,
     jobs_table,
     money_line,
+    next_steps,
     trouble_line,
 )
 from layton_batch.runs.status import JobStatus, ProviderTrouble, RunState, Status, place
@@ -122,6 +122,12 @@ def test_a_budget_that_reserves_expected_costs_is_not_told_to_do_so() -> None:
 def test_a_lost_batch_is_named_with_the_two_commands_that_end_it() -> None:
     [step] = next_steps(status([flying(state=Lifecycle.LOST)], RunState.NEEDS_PERSON))
     assert "layton-batch resolve lab predict-m.s0000.a1 --adopt ID (it is there), --not-made (it is not), or" in step
+
+
+def test_a_running_run_says_what_to_do_about_a_batch_that_waits_for_a_person() -> None:
+    going, stuck = flying(), planned(id="other", needs_person=True, reason="mistral: creates answered with HTTP 429")
+    assert next_steps(status([going, stuck])) == next_steps(status([stuck], RunState.NEEDS_PERSON))
+    assert next_steps(status([going, stuck])) != next_steps(status([going]))
 
 
 def test_a_cancelled_run_names_the_commands_that_continue_it() -> None:

@@ -1,16 +1,24 @@
-"""Access to the app: for a browser on this machine that was given the address and its token, no other page."""
+"""The app on loopback: it answers a browser on this machine that has the address with its token, and no other page."""
 
 from __future__ import annotations
 
 import hmac
 import secrets
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import uvicorn
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from layton_batch.errors import ManifestError
+
+_START_SECONDS = 20.0
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -70,9 +78,9 @@ class Guard:
         if request.method not in ("GET", "HEAD", "POST"):
             return PlainTextResponse("This app knows GET and POST.\n", 405)
         is_entry = request.method != "POST" and request.scope["path"] == "/"
-        if is_entry and _same(request.query_params.get("token", ""), self.entry.token):
+        if is_entry and is_same(request.query_params.get("token", ""), self.entry.token):
             return self._enter()
-        if not _same(request.cookies.get(self.entry.cookie, ""), self.entry.token):
+        if not is_same(request.cookies.get(self.entry.cookie, ""), self.entry.token):
             return PlainTextResponse(
                 "Open the address that `layton-batch label` printed: it has a token, new at each start.\n", 403
             )
@@ -95,7 +103,8 @@ class Guard:
         return None
 
 
-def _same(given: str, expected: str) -> bool:
+def is_same(given: str, expected: str) -> bool:
+    """Compare secrets in a time that tells nothing of them."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
@@ -106,3 +115,51 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return sending
+
+
+def listening(port: int) -> socket.socket:
+    """Return a listening socket on 127.0.0.1; port 0: any free port. Raises ManifestError if the port is taken."""
+    # asyncio turns Nagle's delay (40 ms a reply) off only on sockets that name the protocol.
+    server_socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server_socket.bind(("127.0.0.1", port))
+        server_socket.listen(128)
+    except OSError as error:
+        server_socket.close()
+        raise ManifestError(
+            f"--port {port}: {(error.strerror or str(error)).lower()}; without --port any free one is taken"
+        ) from error
+    return server_socket
+
+
+@contextmanager
+def serving(app: ASGIApp, at: socket.socket) -> Iterator[None]:
+    """While the block lasts, the app answers."""
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+    )
+    thread = threading.Thread(target=lambda: server.run(sockets=[at]), name="layton-batch-annotate", daemon=True)
+    thread.start()
+    pause, waited = threading.Event(), 0.0
+    while not server.started and thread.is_alive() and waited < _START_SECONDS:
+        pause.wait(0.005)
+        waited += 0.005
+    try:
+        if not server.started:
+            raise RuntimeError("the labelling app did not start serving")
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(_START_SECONDS)
+        at.close()
