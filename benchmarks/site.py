@@ -130,7 +130,7 @@ class InterruptedBuildError(Exception):
 def items(folder: Path) -> tuple[float, int]:
     """The pages of the items alone, as the site has them."""
     from layton_batch.site import build as site
-    from layton_batch.site.item_pages import write_item_pages
+    from layton_batch.site.items import write_item_pages
     from layton_batch.site.sent import SentRequests
 
     given: list[Any] = []

@@ -13,12 +13,11 @@ from layton_batch.runs.open import open_folder, read_run
 from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_stores
 from layton_batch.settings import Settings
-from layton_batch.site.build import build_site
-from layton_batch.site.front_page import HOME, check_front, write_front
+from layton_batch.site.build import HOME, build_site, check_front, write_front
 from layton_batch.stages.publish import cost_report, publish
 from layton_batch.stages.rank import is_current, rank
 from layton_batch.stages.score import score
-from layton_batch.verification.inputs import pack_sources
+from layton_batch.verification.recompute import pack_sources
 
 
 def update_boards(folders: Sequence[RunFolder], settings: Settings) -> Iterator[str]:

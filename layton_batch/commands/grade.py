@@ -21,8 +21,7 @@ from layton_batch.commands.parameters import Runs, environment, names_of, runs_f
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
 from layton_batch.grading.forms import DEFAULT_SPLIT, check_option, chosen_metric, form_of, graded_by_rule
-from layton_batch.grading.graded_models import GradedModel
-from layton_batch.grading.ranking import Ranking, items_of, ranked, to_json
+from layton_batch.grading.ranking import GradedModel, Ranking, items_of, ranked, to_json
 from layton_batch.grading.ranking import grade as grade_submission
 from layton_batch.grading.submissions import SearchSettings, submissions
 from layton_batch.manifest.asked import BUNDLED

@@ -48,8 +48,8 @@ def leaderboard(
     labels: item=COLUMN, model=, score=, judge= (for each judge), human=. A column `metric` is chosen by --metric.
 
     Files of other programs, or a folder of them: Every Eval Ever lines, inspect_ai logs (.eval, .json),
-    lm-evaluation-harness samples, promptfoo's results, tables of MLflow and ragas; their models are ranked on the items
-    that all have. NAME=FILE gives such a file's model another name.
+    lm-evaluation-harness samples, results of promptfoo and deepeval, tables of MLflow and ragas; their models are
+    ranked on the items that all have. NAME=FILE gives such a file's model another name.
     layton-eval's judge files are ranked without the answers that they judge: NAME=FILE or PROVIDER/NAME=FILE for each
     of a model's files; with --labels by people's labels on other models.
     Sources are ranked together, as if they were one run. Labels count as they are now. No key; no network, unless a

@@ -46,8 +46,7 @@ from layton_batch.runs.status import ProviderTrouble, RunState, Status, missing_
 from layton_batch.runs.stores import open_store
 from layton_batch.scoring.history import BoardSnapshot, changes, snapshots
 from layton_batch.settings import Settings
-from layton_batch.site.build import check_target, made_from
-from layton_batch.site.front_page import write_front
+from layton_batch.site.build import check_target, made_from, write_front
 from layton_batch.states import Lifecycle
 from layton_batch.text import NONE, decimal_text, money, one_line, plural
 

@@ -13,8 +13,7 @@ import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.run_folder import RunFolder, Workspace
-from layton_batch.grading.graded_models import GradedModel, marked
-from layton_batch.grading.ranking import shared_marks
+from layton_batch.grading.ranking import GradedModel, marked, shared_marks
 from layton_batch.interchange import score_forms, score_table
 from layton_batch.interchange.judge_files import is_judge_file, read_judge_files
 from layton_batch.interchange.score_file import ScoreFile
@@ -139,11 +138,16 @@ def read_sources(
     metric = options.metric
     sources = [file for source in _or_only_run(sources, runs) for file in _files_in(source, runs)]
     judge_files = [source for source in sources if is_judge_file(source)]
-    parts = [_of_judge_files(judge_files, settings, metric, verdicts=verdicts)] if judge_files else []
+    parts = [_of_gold(read_judge_files(judge_files, settings), metric, verdicts=verdicts)] if judge_files else []
     for source in sources:
         if source in judge_files:
             continue
-        parts.append(_of_source(source, runs, settings, replace(options, metric=metric), verdicts=verdicts))
+        if is_votes(source):
+            parts.append(_of_votes(source, metric, verdicts=verdicts))
+        elif _is_file(source) or _named(source):
+            parts.append(_of_file(source, settings, replace(options, metric=metric), verdicts=verdicts))
+        else:
+            parts.append(_of_run(source, runs, settings, metric, verdicts=verdicts))
         if not parts[0].files:
             metric = parts[0].rules.metric  # a board has one metric: what is asked for, else the first source's
     if any(part.marks or part.files for part in parts):
@@ -151,47 +155,44 @@ def read_sources(
     if options.max_score is not None and not any(part.files for part in parts):
         raise ManifestError("--max-score is for scores of other programs, and these sources have none: leave it out")
     parts += [of_labels(path, settings, parts[0].rules.metric) for path in options.labels]
-    of_runs = [part.rules for part in parts if part.is_run]
-    combined = Sources(replace(options.rules((of_runs or [parts[0].rules])[0]), metric=parts[0].rules.metric))
-    for part in parts:
-        combined.samples |= part.samples
-        combined.files += part.files
-        combined.verdicts += part.verdicts
-        combined.other_models |= part.other_models
-        combined.other_judges |= part.other_judges
-        combined.incomplete += part.incomplete
-        combined.drift = [*combined.drift, *part.drift]
-        combined.notes += [note for note in part.notes if note not in combined.notes]
-    combined.judged = pl.concat([part.judged for part in parts])
-    combined.rule_marks = pl.concat([part.rule_marks for part in parts])
-    spans = [part.span for part in parts if part.marks] or [combined.span]
-    combined.span = min(span[0] for span in spans), max(span[1] for span in spans)
-    combined.annotated = JoinedLabels(
-        {key: annotations for part in parts for key, annotations in part.annotated.by_prediction.items()}
-    )
-    rounds = [_round(parts, number) for number in range(max(1, *(len(part.rounds) for part in parts)))]
-    juries = [part.jury for part in parts if part.jury]
-    mixed = any(not (jury <= other or other <= jury) for jury in juries for other in juries)
-    combined.rules = replace(
-        combined.rules,
-        other_jury=any(part.rules.other_jury for part in parts) or (mixed and bool(rounds[0][1].height)),
-        drifted=is_drift(combined.drift),
-        in_turn=any(part.rules.in_turn for part in parts),
-    )
-    combined.rounds = [JuryBoard(votes, labels, combined.rules) for votes, labels in rounds]
-    if (combined.marks or combined.files) and rounds[0][0].height:
+    combined = _combined(parts, options)
+    if (combined.marks or combined.files) and combined.rounds[0].votes.height:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
     if combined.files:
         _bring_together(combined, options)
     return combined
 
 
-def _of_source(source: str, runs: Path, settings: Settings, options: BoardOptions, *, verdicts: bool) -> Sources:
-    if is_votes(source):
-        return _of_votes(source, options.metric, verdicts=verdicts)
-    if _is_file(source) or _named(source):
-        return _of_file(source, settings, options, verdicts=verdicts)
-    return _of_run(source, runs, settings, options.metric, verdicts=verdicts)
+def _combined(parts: Sequence[Sources], options: BoardOptions) -> Sources:
+    """Put all sources together. A label that several sources carry is one label."""
+    rounds = [_round(parts, number) for number in range(max(1, *(len(part.rounds) for part in parts)))]
+    juries = [part.jury for part in parts if part.jury]
+    mixed = any(not (jury <= other or other <= jury) for jury in juries for other in juries)
+    drift = [judge for part in parts for judge in part.drift]
+    spans = [part.span for part in parts if part.marks] or [(0.0, 1.0)]
+    rules = replace(
+        options.rules(next((part.rules for part in parts if part.is_run), parts[0].rules)),
+        metric=parts[0].rules.metric,
+        other_jury=any(part.rules.other_jury for part in parts) or (mixed and bool(rounds[0][1].height)),
+        drifted=is_drift(drift),
+        in_turn=any(part.rules.in_turn for part in parts),
+    )
+    return Sources(
+        rules,
+        rounds=[JuryBoard(votes, labels, rules) for votes, labels in rounds],
+        rule_marks=pl.concat([part.rule_marks for part in parts]),
+        span=(min(least for least, _ in spans), max(most for _, most in spans)),
+        samples={model: count for part in parts for model, count in part.samples.items()},
+        judged=pl.concat([part.judged for part in parts]),
+        drift=drift,
+        other_models=frozenset(model for part in parts for model in part.other_models),
+        other_judges=any(part.other_judges for part in parts),
+        incomplete=[model for part in parts for model in part.incomplete],
+        verdicts=[counts for part in parts for counts in part.verdicts],
+        files=[file for part in parts for file in part.files],
+        annotated=JoinedLabels({key: people for part in parts for key, people in part.annotated.by_prediction.items()}),
+        notes=list(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
 
 
 def _files_in(source: str, runs: Path) -> Sequence[str]:
@@ -304,30 +305,24 @@ def _named(source: str) -> bool:
 
 
 def _of_file(source: str, settings: Settings, options: BoardOptions, *, verdicts: bool) -> Sources:
-    is_named = not _is_file(source)
-    name, path = ("", source) if not is_named else source.split("=", 1)
-    gold = None if is_named or "://" in path else score_table.read_verdicts(Path(path), options.columns)
-    if gold is not None:
-        return _of_gold(gold, _metric(options.metric, filter(gold.has, METRICS)), verdicts=verdicts)
-    files = None if "://" in path else score_forms.read(Path(path), options.columns)
-    if files is not None:
-        return Sources(ScoringRules(), files=score_forms.named(files, name.strip()) if name else files)
-    if is_named:
-        raise ManifestError(f"{source}: only files of other programs take a name ({score_forms.NAMES})")
-    gold = read_gold(source, settings.cwd, settings, keep_texts=False)
-    return _of_gold(gold, _metric(options.metric, filter(gold.has, METRICS)), verdicts=verdicts)
+    is_named, is_address = not _is_file(source), "://" in source
+    name, path = source.split("=", 1) if is_named else ("", source)
+    gold = None if is_named or is_address else score_table.read_verdicts(Path(path), options.columns)
+    if gold is None:
+        files = None if is_address else score_forms.read(Path(path), options.columns)
+        if files is not None:
+            return Sources(ScoringRules(), files=score_forms.named(files, name.strip()) if name else files)
+        if is_named:
+            raise ManifestError(f"{source}: only files of other programs take a name ({score_forms.NAMES})")
+        gold = read_gold(source, settings.cwd, settings, keep_texts=False)
+    return _of_gold(gold, options.metric, verdicts=verdicts)
 
 
-def _of_judge_files(sources: Sequence[str], settings: Settings, metric: str | None, *, verdicts: bool) -> Sources:
-    gold = read_judge_files(sources, settings)
-    return _of_gold(gold, _metric(metric, filter(gold.has, METRICS)), verdicts=verdicts)
-
-
-def _of_gold(gold: GoldSet, metric: str, *, verdicts: bool) -> Sources:
+def _of_gold(gold: GoldSet, given: str | None, *, verdicts: bool) -> Sources:
+    metric = _metric(given, filter(gold.has, METRICS))
     rules = ScoringRules(metric=metric, other_jury=gold.other_jury)
     parts, samples = rounds_of(gold, metric)
-    boards = [JuryBoard(votes, labels, rules) for votes, labels in parts]
-    sources = Sources(rules, boards, samples=samples, jury=frozenset(gold.judges))
+    sources = Sources(rules, [JuryBoard(*part, rules) for part in parts], samples=samples, jury=frozenset(gold.judges))
     if verdicts:
         sources.judged = judged_of(gold, metric)
     return sources

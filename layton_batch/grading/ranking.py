@@ -1,27 +1,61 @@
-"""Graded models: one submission graded through its benchmark's form, row by row; and several models on one board,
-ranked as every leaderboard of this package is: on the items all of them have.
+"""Graded models: one submission graded through its benchmark's form, row by row; the models of other programs' files,
+by one metric; and several on one board, ranked as every leaderboard of this package is: on the items all of them have.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 
 import polars as pl
 
-from layton_batch.errors import DataError
-from layton_batch.grading.graded_models import GradedModel, marks_of
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.grading.submissions import ModelPredictions
-from layton_batch.interchange.score_file import ItemOutcome
+from layton_batch.interchange.score_file import ItemOutcome, ScoreFile
 from layton_batch.records import Item, JsonValue
 from layton_batch.scoring.board import rank_marks
-from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.evidence import MARKS, Entrant
 from layton_batch.scoring.leaderboard import leaderboard
 from layton_batch.scoring.rule_board import RuleBoard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.tasks.offline import FileRow, OfflineForm, RowsFile
 from layton_batch.text import first_of, plural
+
+
+@dataclass(slots=True)
+class GradedModel:
+    """A model's marks. ``frame``: its graded predictions, None for totals without replies and the mean of several
+    rounds. ``document``: its report, if a benchmark makes one.
+
+    ``marks``: the frame of marks, only where there will be a board. ``questions``: by item, a value that differs if the
+    questions do; empty where all models are graded by one file. ``twice``: an item with several predictions.
+    ``unanswered``: ids in the file of items that have no prediction. ``notes``: how predictions were read.
+    """
+
+    name: str
+    where: str
+    provider: str
+    frame: pl.DataFrame | None = None
+    document: Mapping[str, JsonValue] | None = None
+    marks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MARKS))
+    questions: dict[str, object] = field(default_factory=dict)
+    twice: str | None = None
+    n_rows: int = 0
+    is_published: bool = False
+    unanswered: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def marks_of(entrant: Entrant, sample: int, outcomes: Mapping[str, ItemOutcome]) -> pl.DataFrame:
+    """Return the frame of marks of a model's sample, from outcomes by item."""
+    rows = [
+        (*astuple(entrant), sample, item, outcome.mark, outcome.kind, outcome.failure or "", outcome.stratum)
+        for item, outcome in outcomes.items()
+    ]
+    return pl.DataFrame(rows, schema=MARKS, orient="row")
+
 
 # ---- one submission ------------------------------------------------------------------------------------------------
 
@@ -77,10 +111,95 @@ def items_of(form: OfflineForm, rows: Iterable[FileRow]) -> Sequence[Item]:
         raise DataError(f"--items: {error}") from error
 
 
-def check_once(model: GradedModel) -> None:
-    """Raises DataError for a model with several predictions of one item: which of them to rank by?"""
-    if model.twice is not None:
-        raise DataError(f"{model.where}: item {model.twice!r} is there twice; a board needs one prediction an item")
+# ---- files of other programs ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GradedFiles:
+    """The models of several files, each sample of them, with their marks by ``metric`` (``score`` where the files have
+    different metrics); marks are from ``least`` to 1."""
+
+    models: Sequence[GradedModel]
+    metric: str
+    least: float
+    notes: Sequence[str]
+
+
+ROUNDING = 1e-9
+"""The most by which a mark may exceed the best mark: sums of floats do."""
+
+
+def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None = None) -> GradedFiles:
+    """The models of these files, by the metric asked for, else the first one that all have, else each file's first.
+
+    ``largest``: the highest mark there can be, where it is not 1. Files of several evaluations of one model are taken
+    together: an item is then known by its evaluation too. Raises ManifestError for a metric that a file lacks, and
+    DataError for marks that are no fractions and for an item that is there twice.
+    """
+    whole = {file.evaluation for file in files if file.evaluation and not file.is_cut}
+    repeated = [file for file in files if file.is_cut and file.evaluation in whole]
+    notes = [f"{file.where}: is left out: it was cut short, and another file has the whole of it" for file in repeated]
+    files = [file for file in files if file not in repeated]
+    chosen = [(file, _chosen(file, metric, files)) for file in files]
+    tasks = {(file.model, file.provider, file.n_hints, file.task) for file in files}
+    has_several_tasks = len(tasks) > len({entrant[:3] for entrant in tasks})
+    models: dict[tuple[Entrant, int], GradedModel] = {}
+    outcomes: dict[tuple[Entrant, int], dict[str, ItemOutcome]] = defaultdict(dict)
+    least = []
+    for file, name in chosen:
+        key = Entrant(file.model, file.provider, file.n_hints), file.sample
+        model = models.setdefault(key, GradedModel(file.model, file.where, file.provider))
+        scale = largest or file.largest.get(name) or 1.0
+        least.append(file.least.get(name, 0.0) / scale)
+        for file_item, outcome in file.metrics[name].items():
+            item = f"{file.task}:{file_item}" if has_several_tasks else file_item
+            if item in outcomes[key]:
+                raise DataError(
+                    f"{file.where}: item {item!r} of model {file.model!r} is in {model.where} as well; give each "
+                    "model's marks once, or another name to one of the files (NAME=FILE)"
+                )
+            outcomes[key][item] = _scaled(outcome, scale, f"{file.where}, item {file_item!r}, metric {name!r}")
+            if file_item in file.questions:
+                model.questions[item] = file.questions[file_item]
+    for key, model in models.items():
+        model.marks = marks_of(*key, outcomes[key])
+    names = dict.fromkeys(name for _, name in chosen)
+    common = next(iter(names)) if len(names) == 1 else "score"
+    notes += dict.fromkeys(note for file in files for note in file.notes)
+    if len(names) > 1:
+        by_metric = "; ".join(f"{file.model} by {name}" for file, name in chosen)
+        notes.append(f"The files have no metric of one name: {by_metric}.")
+    more = dict.fromkeys(name for file in files for name in file.metrics if name not in names)
+    if metric is None and more:
+        notes.append(f"Ranked by {common}; --metric takes {', '.join(more)} as well.")
+    return GradedFiles(list(models.values()), common, min(least), notes)
+
+
+def _chosen(file: ScoreFile, metric: str | None, files: Sequence[ScoreFile]) -> str:
+    names = [name for name in file.metrics if name not in file.lower_is_better]
+    if not names:
+        raise DataError(f"{file.where}: has no metric of which more is better")
+    if metric is not None:
+        if metric not in file.metrics:
+            raise ManifestError(f"--metric {metric!r}: must be a metric of {file.where}: {', '.join(file.metrics)}")
+        if metric in file.lower_is_better:
+            raise ManifestError(f"--metric {metric!r}: less is better by it, says {file.where}; boards rank by more")
+        return metric
+    return next((name for name in names if all(name in other.metrics for other in files)), names[0])
+
+
+def _scaled(outcome: ItemOutcome, scale: float, place: str) -> ItemOutcome:
+    if outcome.mark is None:
+        return outcome
+    mark = outcome.mark / scale
+    if 1 < abs(mark) <= 1 + ROUNDING:
+        mark = math.copysign(1.0, mark)
+    if not -1 <= mark <= 1:
+        raise DataError(
+            f"{place}: the mark is {outcome.mark:g}, and marks go up to {scale:g}; choose another metric with "
+            "--metric, or say with --max-score what the best mark is"
+        )
+    return replace(outcome, mark=mark)
 
 
 # ---- the board -----------------------------------------------------------------------------------------------------
@@ -116,7 +235,8 @@ def shared_marks(models: Sequence[GradedModel]) -> tuple[pl.DataFrame, list[str]
     """The marks of the models on the items that all of them have, and what a reader has to know. Raises DataError as
     ``ranked``."""
     for model in models:
-        check_once(model)
+        if model.twice is not None:
+            raise DataError(f"{model.where}: item {model.twice!r} is there twice; a board needs one prediction an item")
     _check_same(models)
     for model in models:
         if not model.marks["mark"].count():

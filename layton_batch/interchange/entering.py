@@ -70,13 +70,6 @@ class _ModelImport:
     verdicts: Mapping[str, Answers]
 
 
-def enter(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportResult]:
-    """Do as `enter_answers`, and make the board and the pages again."""
-    entered = enter_answers(run, files_models)
-    make_board(run)
-    return entered
-
-
 def make_board(run: Run) -> None:
     """Score what is graded, and make the board and the pages again."""
     score(run)
@@ -112,7 +105,7 @@ def enter_answers(run: Run, files_models: Sequence[ImportedModel]) -> list[Impor
 
 
 def check_answers(manifest: Manifest, runs: Path, settings: Settings, files_models: Sequence[ImportedModel]) -> None:
-    """Check answers against the manifest's run under ``runs`` as `enter` does, before the run is opened to change it.
+    """Check answers against the manifest's run under ``runs`` as `enter_answers` does, before the run is opened.
 
     Raises DataError for what contradicts the run, or cannot begin it.
     """
@@ -127,21 +120,21 @@ def check_answers(manifest: Manifest, runs: Path, settings: Settings, files_mode
 def _check_all(run: Run, files_models: Sequence[ImportedModel]) -> None:
     for imported in files_models:
         _checked(run, imported)
-    specs = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT]
-    _check_models(run.manifest, specs, files_models)
+    _check_models(run.manifest, [job.spec for job in _participants(run)], files_models)
 
 
 def _checked(run: Run, imported: ImportedModel) -> _ModelImport:
     """Raises DataError where the run has the model with other answers, or its judges have spoken otherwise."""
     jobs = _jobs(run, imported.spec)
     jobs_known = {job.id: job for job in run.store.jobs()}
-    job_there = next((job for job in jobs_known.values() if _is_of(job, imported.spec)), None)
+    asked_as = _asked_as(imported.spec)
+    job_there = next((job for job in _participants(run) if _asked_as(job.spec) == asked_as), None)
     if imported.answers:
         _check_not_asked(run, imported)
     if job_there is None:
         _check_is_new(run, imported, jobs)
     more = _answers_to_later_items(run, imported, job_there) if job_there is not None and imported.answers else {}
-    sitting = {other.spec.name: other for other in _judges(run, job_there.id)} if job_there else _by_name(jobs[1:])
+    sitting = _judges(run, job_there.id) if job_there else jobs[1:]
     given = {_judge(name, sitting, imported).id: answers for name, answers in imported.verdicts.items()}
     for judge_id, answers in given.items():
         _check_verdicts(run, jobs_known.get(judge_id), answers)
@@ -184,18 +177,17 @@ def _jobs(run: Run, spec: ModelSpec) -> list[Job]:
     return identified(manifest, plan_jobs([spec], manifest.panel(), manifest.seats, run.task.uses_jury))
 
 
-def _is_of(job: Job, spec: ModelSpec) -> bool:
-    """Return whether the job asks this model with as many hints for this sample, whatever the store calls it."""
-    job_spec = job.spec
-    return job.role is Role.PREDICT and (job_spec.name, job_spec.hints, job_spec.sample) == (
-        spec.name,
-        spec.hints,
-        spec.sample,
-    )
+def _asked_as(spec: ModelSpec) -> tuple[str, int | None, int]:
+    """Return what tells a run's models apart, whatever the store calls their jobs."""
+    return spec.name, spec.hints, spec.sample
+
+
+def _participants(run: Run) -> list[Job]:
+    return [job for job in run.store.jobs() if job.role is Role.PREDICT]
 
 
 def _check_not_asked(run: Run, imported: ImportedModel) -> None:
-    jobs = [job for job in run.store.jobs() if job.role is Role.PREDICT and job.spec.name == imported.spec.name]
+    jobs = [job for job in _participants(run) if job.spec.name == imported.spec.name]
     if len(imported_models(jobs, run.store.batches())) < len(jobs):
         raise DataError(
             f"{imported.source}: the run asks a model called {imported.spec.name!r} itself; give it another name"
@@ -244,19 +236,15 @@ def _is_answered(response: Response) -> bool:
     return response.outcome is RequestOutcome.SUCCEEDED
 
 
-def _by_name(jobs: Sequence[Job]) -> dict[str, Job]:
-    return {job.spec.name: job for job in jobs}
-
-
 def _judges(run: Run, predict_id: str) -> list[Job]:
     return [job for job in run.store.jobs() if job.role is Role.JUDGE and job.depends_on == predict_id]
 
 
-def _judge(name: str, sitting: Mapping[str, Job], imported: ImportedModel) -> Job:
-    jobs = [job for job in sitting.values() if name in (job.spec.name, job.spec.model)]
+def _judge(name: str, sitting: Sequence[Job], imported: ImportedModel) -> Job:
+    jobs = [job for job in sitting if name in (job.spec.name, job.spec.model)]
     if len(jobs) == 1:
         return jobs[0]
-    seated = ", ".join(sitting) or "none"
+    seated = ", ".join(job.spec.name for job in sitting) or "none"
     raise DataError(f"judge {name!r} does not sit for model {imported.spec.name!r}; its jury is: {seated}")
 
 
@@ -362,8 +350,15 @@ def _judged_only(run: Run, job: Job, answers: Answers) -> Answers:
 def _written(run: Run, job: Job, answers: Answers, source: str, first: int = 1) -> Batch:
     """Write the job's responses to disk, for the batch that is returned; ``first``: the number of its first request."""
     names = _names(run, job, answers, first)
-    batch = _batch(run, job, names, answers, source)
     named = [replace(response, custom_id=name) for name, response in zip(names, answers.values(), strict=True)]
+    content = [
+        NewAttempt(name, imported_answer(run.mark, name), Decimal(0), (response.outcome, _error_class(response)))
+        for name, response in zip(names, named, strict=True)
+    ]
+    files = sum(map(is_imported, run.store.job_batches(job.id)))
+    shard_id = f"{SHARD}-{files + 1}" if files else SHARD
+    reason = f"{FROM_FILE}{source}"
+    batch = unsent_batch(job, shard_id, content, BatchOutcome.COMPLETED, reason, sha256=_digest(answers))
     with atomic.writing_folder(run.folder.batch(batch.id).answers) as folder:
         rows = (_response_row(job, batch, response) for response in named)
         for number, portion in enumerate(tables.portions(rows, tables.row_characters)):
@@ -382,17 +377,6 @@ def _requests(run: Run, job: Job, answers: Answers, first: int = 1) -> list[NewR
     """Return the job's requests as the store enters them."""
     names = zip(_names(run, job, answers, first), answers, strict=True)
     return [NewRequest(name, item_id, None, imported_answer(run.mark, name)) for name, item_id in names]
-
-
-def _batch(run: Run, job: Job, names: Sequence[str], answers: Answers, source: str) -> Batch:
-    files = sum(map(is_imported, run.store.job_batches(job.id)))
-    shard_id = f"{SHARD}-{files + 1}" if files else SHARD
-    content = [
-        NewAttempt(name, imported_answer(run.mark, name), Decimal(0), (response.outcome, _error_class(response)))
-        for name, response in zip(names, answers.values(), strict=True)
-    ]
-    reason = f"{FROM_FILE}{source}"
-    return unsent_batch(job, shard_id, content, BatchOutcome.COMPLETED, reason, sha256=_digest(answers))
 
 
 def _error_class(response: Response) -> ErrorClass:

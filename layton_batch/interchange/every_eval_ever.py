@@ -8,6 +8,7 @@ own lines, what judges said of it. Written: the same run gives the same files, b
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -23,19 +24,20 @@ from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import check_file
 from layton_batch.files.wrong_rows import unknown_item
 from layton_batch.interchange.prediction_files import IMPORTED, ImportedModel, asked_as, verdict_text
-from layton_batch.interchange.run_contents import ModelContents, Row, RunContents
+from layton_batch.interchange.run_contents import FLAG, JUDGED, VOTE, ModelContents, RunContents
 from layton_batch.interchange.score_file import (
     ItemOutcome,
     Object,
     ScoreFile,
+    document_of,
     fingerprint,
     json_lines,
     number_of,
     object_at,
-    object_of,
     text_at,
 )
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
+from layton_batch.runs.context import Run
 from layton_batch.stages.prompts import candidates
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.offline import no_response, response
@@ -54,6 +56,8 @@ _KINDS = frozenset(map(str, PredictionKind))
 
 
 Json = dict[str, JsonValue]
+Answer = Mapping[str, Any]
+"""A row of a model's answers, or of a board."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,29 +89,29 @@ def samples_beside(document: Path) -> Path:
 
 
 def read_scores(path: Path) -> list[ScoreFile]:
-    """The models of a file of lines. Raises DataError with file, line and reason."""
+    """The models of a file of lines. Raises DataError with file, line and reason.
+
+    Our own exports name the model as their board does; others by ``model_id``.
+    """
     metrics = _metrics_beside(path)
     files: dict[tuple[str, str, str, int, int], ScoreFile] = {}
     for place, row in json_lines(path):
-        new = _file_of(path, text_at(row, "model_id", place), text_at(row, "evaluation_name", place), row)
-        file = files.setdefault((new.model, new.provider, new.task, new.n_hints, new.sample), new)
-        _add_mark(file, row, place, metrics)
+        model, about = text_at(row, "model_id", place), _texts_about(row)
+        key = (
+            about.get("layton_batch.model") or model,
+            text_at(row, "evaluation_name", place),
+            about.get("layton_batch.provider", ""),
+            whole_number(about.get(HINTS_MARK)) or 0,
+            whole_number(about.get(SAMPLE_MARK)) or 1,
+        )
+        if (file := files.get(key)) is None:
+            file = files[key] = ScoreFile(str(path), *key)
+        _add_mark(file, row, place, _metric(row, metrics))
+        if not file.notes and any(name.startswith(JUDGE_MARK) for name in about):
+            file.notes.append(
+                "Marks that are shares of a jury's votes are ranked as they are, uncorrected by people's labels."
+            )
     return list(files.values())
-
-
-def _file_of(path: Path, model: str, task: str, row: Object) -> ScoreFile:
-    """Our own exports name the model as their board does; others by ``model_id``."""
-    about = row.get("metadata")
-    about = about if isinstance(about, Mapping) else {}
-    name, provider = (about.get(f"layton_batch.{key}") for key in ("model", "provider"))
-    return ScoreFile(
-        where=str(path),
-        model=name if isinstance(name, str) and name else model,
-        task=task,
-        provider=provider if isinstance(provider, str) else "",
-        n_hints=whole_number(about.get(HINTS_MARK)) or 0,
-        sample=whole_number(about.get(SAMPLE_MARK)) or 1,
-    )
 
 
 def whole_number(text: object) -> int | None:
@@ -115,41 +119,27 @@ def whole_number(text: object) -> int | None:
     return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < 4 else None
 
 
-def _add_mark(file: ScoreFile, row: Object, place: str, metrics: Mapping[str, _Metric]) -> None:
-    item, judged = text_at(row, "sample_id", place), object_at(row, "evaluation", place)
-    mark = number_of(judged.get("score"))
-    if mark is None or isinstance(judged.get("score"), bool):
+def _add_mark(file: ScoreFile, row: Object, place: str, metric: _Metric) -> None:
+    item, about = text_at(row, "sample_id", place), _texts_about(row)
+    judged, given = object_at(row, "evaluation", place), object_at(row, "input", place)
+    score = judged.get("score")
+    mark = None if isinstance(score, bool) else number_of(score)
+    if mark is None:
         raise DataError(f"{place}: 'evaluation.score' must be a number")
     if not isinstance(judged.get("is_correct"), bool):
         raise DataError(f"{place}: 'evaluation.is_correct' must be true or false")
-    metric = _metric(row, metrics)
-    about = row.get("metadata")
-    about = about if isinstance(about, Mapping) else {}
-    kind, failure = about.get("kind"), about.get("failure")
-    outcome = ItemOutcome(
-        mark,
-        str(kind) if kind in _KINDS else str(PredictionKind.ANSWERED),
-        failure if isinstance(failure, str) else None,
-    )
+    if "raw" not in given or "reference" not in given:
+        raise DataError(f"{place}: 'input' must have 'raw' and 'reference'")
+    kind = about.get("kind", "")
+    outcome = ItemOutcome(mark, kind if kind in _KINDS else str(PredictionKind.ANSWERED), about.get("failure"))
     file.add(metric.name, item, outcome, place)
     if metric.largest is not None:
         file.largest[metric.name] = metric.largest
     if metric.least is not None:
         file.least[metric.name] = metric.least
-    if not file.notes and any(name.startswith(JUDGE_MARK) for name in about):
-        file.notes.append(
-            "Marks that are shares of a jury's votes are ranked as they are, uncorrected by people's labels."
-        )
     if metric.lower_is_better:
         file.lower_is_better.add(metric.name)
-    file.questions[item] = _asked(row, place)
-
-
-def _asked(row: Object, place: str) -> tuple[str, int]:
-    given = object_at(row, "input", place)
-    if "raw" not in given or "reference" not in given:
-        raise DataError(f"{place}: 'input' must have 'raw' and 'reference'")
-    return ("input", fingerprint(given["raw"], given["reference"]))
+    file.questions[item] = ("input", fingerprint(given["raw"], given["reference"]))
 
 
 def _metric(row: Object, metrics: Mapping[str, _Metric]) -> _Metric:
@@ -170,22 +160,18 @@ def _metrics_beside(lines: Path) -> dict[str, _Metric]:
     document = lines.with_name(lines.name.removesuffix(SUFFIX) + ".json")
     if not lines.name.endswith(SUFFIX) or not document.is_file():
         return {}
-    try:
-        content = object_of(document.read_bytes(), str(document))
-    except OSError as error:
-        raise DataError(f"{document}: cannot be read ({error.strerror or error})") from error
+    content = document_of(document)
     results = content.get("evaluation_results")
     metrics = {}
     for result in results if isinstance(results, list) else ():
-        if isinstance(result, Mapping) and isinstance(result.get("metric_config"), Mapping):
+        config = result.get("metric_config") if isinstance(result, Mapping) else None
+        if isinstance(result, Mapping) and isinstance(config, Mapping):
             identity = result.get("evaluation_result_id")
-            metrics[identity if isinstance(identity, str) else ""] = _metric_of(result)
+            metrics[identity if isinstance(identity, str) else ""] = _metric_of(config)
     return metrics
 
 
-def _metric_of(result: Object) -> _Metric:
-    config = result["metric_config"]
-    assert isinstance(config, Mapping)  # noqa: S101  the caller looked
+def _metric_of(config: Object) -> _Metric:
     names = (config.get(key) for key in ("metric_id", "metric_name", "metric_kind"))
     name = next((candidate for candidate in names if isinstance(candidate, str) and candidate), "score")
     largest = number_of(config.get("max_score"))
@@ -280,36 +266,62 @@ def _verdict(words: str, place: str, key: str) -> Response:
 # ---- a run, written ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationNames:
-    """Origin of the files. ``benchmark``: the folder under ``data/`` and the evaluation's name."""
+def write(contents: RunContents, organization: str) -> Iterator[tuple[str, bytes]]:
+    """Yield every model's document and lines with their paths. Models and metrics without a score are left out.
 
-    benchmark: str
-    organization: str
-    written_at: float
-
-
-def write(contents: RunContents, names: EvaluationNames) -> Iterator[tuple[str, bytes]]:
-    """Yield every model's document and lines with their paths. Models and metrics without a score are left out."""
+    ``organization``: who evaluated.
+    """
+    run = contents.run
+    metrics_by_model: dict[tuple[str, int], dict[str, Answer]] = defaultdict(dict)
+    benchmark = f"{run.manifest.task}-{run.manifest.items.split}"
+    for metric, board in contents.boards.items():
+        for row in board.drop_nulls("score").iter_rows(named=True):
+            metrics_by_model[row["model"], row["n_hints"]][metric] = row
     for model in contents.models:
-        metrics = [metric for metric in contents.metrics if contents.row(model, metric).item(0, "score") is not None]
-        if not metrics:
+        spec, rows = model.spec, metrics_by_model[model.spec.name, model.hints]
+        if not rows:
             continue
-        folder = f"data/{slug(names.benchmark)}/{slug(model.spec.family)}/{slug(model.spec.name)}"
-        hint_parts = () if model.spec.hints is None else (f"{model.hints} hints",)
-        identity = _uuid(contents.run.id, repr(contents.run.born), model.spec.provider, model.spec.name, *hint_parts)
-        evaluation = "/".join((names.benchmark, _model_id(model.spec), *hint_parts, str(int(contents.run.born))))
-        samples = [model, *(sample for sample in contents.later if _is_same(sample.spec, model.spec))]
-        lines = b"".join(line for sample in samples for line in _lines(contents, sample, metrics, evaluation, names))
+        folder = f"data/{slug(benchmark)}/{slug(spec.family)}/{slug(spec.name)}"
+        hint_parts = () if spec.hints is None else (f"{model.hints} hints",)
+        identity = _uuid(run.id, repr(run.born), spec.provider, spec.name, *hint_parts)
+        evaluation = "/".join((benchmark, _model_id(spec), *hint_parts, str(int(run.born))))
+        samples = [model, *(sample for sample in contents.later if _is_same(sample.spec, spec))]
+        same: Json = {"schema_version": VERSION, "evaluation_id": evaluation, "model_id": _model_id(spec),
+                      "evaluation_name": benchmark}  # fmt: skip
+        lines = b"".join(line for sample in samples for line in _lines(run, sample, list(rows), same))
         path = f"{folder}/{identity}{SUFFIX}"
         yield path, lines
-        document = _document(contents, model, metrics, evaluation, names)
-        document["detailed_evaluation_results"] = {
-            "format": "jsonl",
-            "file_path": path,
-            "hash_algorithm": "sha256",
-            "checksum": sha256(lines).hexdigest(),
-            "total_rows": lines.count(b"\n"),
+        document = {
+            "schema_version": VERSION,
+            "evaluation_id": evaluation,
+            "evaluation_timestamp": str(int(run.born)),
+            "retrieved_timestamp": str(int(run.clock.now())),
+            "source_metadata": {
+                "source_name": run.manifest.name,
+                "source_type": "evaluation_run",
+                "source_organization_name": organization,
+                "evaluator_relationship": "third_party",
+            },
+            "eval_library": {"name": "layton-batch", "version": __version__},
+            "model_info": _model_info(spec),
+            "evaluation_results": [
+                {
+                    "evaluation_result_id": f"{evaluation}{METRIC_MARK}{metric}",
+                    "evaluation_name": benchmark,
+                    "source_data": _source(run, benchmark),
+                    "metric_config": _metric_config(run, model, metric),
+                    "score_details": _score(row, model),
+                    "generation_config": _generation(spec),
+                }
+                for metric, row in rows.items()
+            ],
+            "detailed_evaluation_results": {
+                "format": "jsonl",
+                "file_path": path,
+                "hash_algorithm": "sha256",
+                "checksum": sha256(lines).hexdigest(),
+                "total_rows": lines.count(b"\n"),
+            },
         }
         yield f"{folder}/{identity}.json", orjson.dumps(document, option=orjson.OPT_INDENT_2)
 
@@ -330,27 +342,6 @@ def _model_id(spec: ModelSpec) -> str:
 # ---- the document --------------------------------------------------------------------------------------------------
 
 
-def _document(
-    contents: RunContents, model: ModelContents, metrics: Sequence[str], evaluation: str, names: EvaluationNames
-) -> Json:
-    run = contents.run
-    return {
-        "schema_version": VERSION,
-        "evaluation_id": evaluation,
-        "evaluation_timestamp": str(int(run.born)),
-        "retrieved_timestamp": str(int(names.written_at)),
-        "source_metadata": {
-            "source_name": run.manifest.name,
-            "source_type": "evaluation_run",
-            "source_organization_name": names.organization,
-            "evaluator_relationship": "third_party",
-        },
-        "eval_library": {"name": "layton-batch", "version": __version__},
-        "model_info": _model_info(model.spec),
-        "evaluation_results": [_result(contents, model, metric, evaluation, names) for metric in metrics],
-    }
-
-
 def _model_info(spec: ModelSpec) -> Json:
     return {
         "name": spec.name,
@@ -365,53 +356,38 @@ def _model_info(spec: ModelSpec) -> Json:
     }
 
 
-def _result(contents: RunContents, model: ModelContents, metric: str, evaluation: str, names: EvaluationNames) -> Json:
-    row = contents.row(model, metric).row(0, named=True)
-    return {
-        "evaluation_result_id": f"{evaluation}{METRIC_MARK}{metric}",
-        "evaluation_name": names.benchmark,
-        "source_data": _source(contents, names),
-        "metric_config": _metric_config(contents, model, metric),
-        "score_details": _score(row, model),
-        "generation_config": _generation(model.spec),
-    }
-
-
-def _source(contents: RunContents, names: EvaluationNames) -> Json:
-    source = contents.run.manifest.items.source
-    same: Json = {"dataset_name": names.benchmark}
+def _source(run: Run, benchmark: str) -> Json:
+    source = run.manifest.items.source
+    same: Json = {"dataset_name": benchmark}
     if source.startswith("hf://datasets/"):
         repo = "/".join(source.removeprefix("hf://datasets/").split("/")[:2])
-        return {**same, "source_type": "hf_dataset", "hf_repo": repo, "samples_number": len(contents.run.items)}
+        return {**same, "source_type": "hf_dataset", "hf_repo": repo, "samples_number": len(run.items)}
     if source.startswith(("http://", "https://")):
         return {**same, "source_type": "url", "url": [source]}
     return {**same, "source_type": "other"}
 
 
-def _metric_config(contents: RunContents, model: ModelContents, metric: str) -> Json:
-    votes = [row.get("vote") for (_, name), row in model.marks.items() if name == metric]
-    least = min([0.0, *(vote for vote in votes if isinstance(vote, float))])
+def _metric_config(run: Run, model: ModelContents, metric: str) -> Json:
     config: Json = {
         "metric_id": metric,
         "metric_name": metric.replace("_", " "),
         "metric_unit": "proportion",
         "lower_is_better": False,
         "score_type": "continuous",
-        "min_score": -1 if least < 0 else 0,
+        "min_score": -1 if (model.answers[VOTE + metric] < 0).any() else 0,
         "max_score": 1,
     }
     if model.judges:
         config["llm_scoring"] = {
             "judges": [{"model_info": _model_info(judge)} for judge in model.judges],
-            "input_prompt": _judge_prompt(contents),
+            "input_prompt": _judge_prompt(run),
             "aggregation_method": "average",
         }
     return config
 
 
-def _judge_prompt(contents: RunContents) -> str:
+def _judge_prompt(run: Run) -> str:
     """Return the judges' instructions. The lines hold the judged items."""
-    run = contents.run
     for job in run.store.jobs():
         if job.role is Role.JUDGE and job.graded:
             for candidate in candidates(run, job):
@@ -446,9 +422,12 @@ def _details(row: Mapping[str, Any], model: ModelContents) -> Json:
     names = (*_RANKS, "target", *both, "n_items", "n_abstained", "n_unparsed", "n_missing", "n_unjudged",
              "own_labels", "borrowed_labels", "method", "flags")  # fmt: skip
     details = {name: str(row[name]) for name in names if row[name] not in (None, "")}
-    tokens = ("input_tokens", "output_tokens", "reasoning_tokens")
-    sums = {name: str(sum(int(str(usage[name] or 0)) for usage in model.usage.values())) for name in tokens}
-    return {**details, **(sums if model.usage else {})}
+    tokens = model.answers.select("input_tokens", "output_tokens", "reasoning_tokens")
+    is_counted = tokens.height > tokens["input_tokens"].null_count()
+    return {
+        **details,
+        **({name: str(count) for name, count in tokens.sum().row(0, named=True).items()} if is_counted else {}),
+    }
 
 
 def _generation(spec: ModelSpec) -> Json:
@@ -469,94 +448,77 @@ def _generation(spec: ModelSpec) -> Json:
 # ---- the lines -----------------------------------------------------------------------------------------------------
 
 
-def _lines(
-    contents: RunContents, model: ModelContents, metrics: Sequence[str], evaluation: str, names: EvaluationNames
-) -> Iterator[bytes]:
-    """Yield a line for each item with a score. Items with unreadable verdicts have none."""
-    for prediction in model.predictions:
-        item = contents.run.item(str(prediction["item_id"]))
-        same = _said(model, prediction, item, evaluation, names)
-        sample = {SAMPLE_MARK: str(model.spec.sample)} if model.samples > 1 else {}
+def _lines(run: Run, model: ModelContents, metrics: Sequence[str], same: Json) -> Iterator[bytes]:
+    """Yield a line for each item with a score. Items with unreadable verdicts have none. ``same``: what the lines of
+    all items say."""
+    for answer in model.answers.iter_rows(named=True):
+        item = run.item(str(answer["item_id"]))
+        reference: list[JsonValue] = [text for text in (item.answer or item.solution,) if text]
+        line: Json = {
+            **same,
+            "sample_id": item.id,
+            "sample_hash": sha256(orjson.dumps([item.question, reference])).hexdigest(),
+            "interaction_type": "single_turn",
+            "input": {"raw": item.question, "reference": reference},
+            "output": {"raw": [answer["raw_text"] or ""]},
+            "messages": None,
+            "answer_attribution": _attribution(answer),
+            "token_usage": _tokens(answer),
+        }
+        if answer["kind"] == PredictionKind.MISSING:
+            line["error"] = answer["note"] or "no answer"
         for metric in metrics:
-            mark = model.marks.get((item.id, metric))
-            if mark is None or mark["vote"] is None:
+            if (vote := answer[VOTE + metric]) is None:
                 continue
-            vote = float(str(mark["vote"]))
-            right = vote > 0.5 if model.judges else vote >= 1
-            about = {**_about(model, prediction, item), **sample}
-            about |= {"failure": str(mark["flag"])} if mark["flag"] else {}
-            line = {
-                **same,
-                "evaluation_result_id": f"{evaluation}{METRIC_MARK}{metric}",
-                "evaluation": {"score": vote, "is_correct": right},
+            about = _about(model, answer, item)
+            about |= {SAMPLE_MARK: str(model.spec.sample)} if model.samples > 1 else {}
+            about |= {"failure": flag} if (flag := answer[FLAG + metric]) else {}
+            line |= {
+                "evaluation_result_id": f"{same['evaluation_id']}{METRIC_MARK}{metric}",
+                "evaluation": {"score": vote, "is_correct": vote > 0.5 if model.judges else vote >= 1},
                 "metadata": about,
             }
             yield orjson.dumps(line) + b"\n"
 
 
-def _said(model: ModelContents, prediction: Row, item: Item, evaluation: str, names: EvaluationNames) -> Json:
-    reference: list[JsonValue] = [text for text in (item.answer or item.solution,) if text]
-    raw = str(prediction["raw_text"] or "")
-    line: Json = {
-        "schema_version": VERSION,
-        "evaluation_id": evaluation,
-        "model_id": _model_id(model.spec),
-        "evaluation_name": names.benchmark,
-        "sample_id": item.id,
-        "sample_hash": sha256(orjson.dumps([item.question, reference])).hexdigest(),
-        "interaction_type": "single_turn",
-        "input": {"raw": item.question, "reference": reference},
-        "output": {"raw": [raw]},
-        "messages": None,
-        "answer_attribution": _attribution(prediction),
-        "token_usage": _tokens(model.usage.get(item.id)),
-    }
-    if prediction["kind"] == PredictionKind.MISSING:
-        line["error"] = str(prediction["note"] or "no answer")
-    return line
-
-
-def _attribution(prediction: Row) -> list[JsonValue]:
-    if prediction["answer"] is None:
+def _attribution(answer: Answer) -> list[JsonValue]:
+    if answer["answer"] is None:
         return []
     return [
         {
             "turn_idx": 0,
             "source": "output.raw",
-            "extracted_value": str(prediction["answer"]),
+            "extracted_value": answer["answer"],
             "extraction_method": "custom",
             "is_terminal": True,
         }
     ]
 
 
-def _tokens(usage: Row | None) -> Json | None:
-    if usage is None or usage["input_tokens"] is None or usage["output_tokens"] is None:
+def _tokens(answer: Answer) -> Json | None:
+    read, written = answer["input_tokens"], answer["output_tokens"]
+    if read is None or written is None:
         return None
-    read, written = int(str(usage["input_tokens"])), int(str(usage["output_tokens"]))
     tokens: Json = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
     optional_columns = {"input_tokens_cache_read": "cached_input_tokens", "reasoning_tokens": "reasoning_tokens"}
-    tokens.update({name: int(str(usage[key])) for name, key in optional_columns.items() if usage[key] is not None})
-    return tokens
+    return tokens | {name: answer[key] for name, key in optional_columns.items() if answer[key] is not None}
 
 
-def _about(model: ModelContents, prediction: Row, item: Item) -> Mapping[str, str]:
+def _about(model: ModelContents, answer: Answer, item: Item) -> dict[str, JsonValue]:
     """Return metadata as texts, as the schema requires. ``layton_batch.*``: the model's names on our boards."""
-    about = {
+    about: dict[str, JsonValue] = {
         "layton_batch.model": model.spec.name,
         "layton_batch.provider": model.spec.provider,
-        HINTS_MARK: str(prediction["n_hints"] or 0),
-        "kind": str(prediction["kind"]),
+        HINTS_MARK: str(answer["n_hints"] or 0),
+        "kind": answer["kind"],
         "split": item.split,
         "category": item.category,
     }
-    if prediction["justification"] is not None:
-        about["justification"] = str(prediction["justification"])
-    if prediction["finish_reason"] is not None:
-        about["finish_reason"] = str(prediction["finish_reason"])
-    for judge, verdict in model.verdicts.get(item.id, {}).items():
-        words = (f"{name}={_word(verdict[name])}" for name in ("is_answer_correct", "is_justification_correct"))
-        about[f"{JUDGE_MARK}{judge}"] = " ".join(words)
+    about |= {name: answer[name] for name in ("justification", "finish_reason") if answer[name] is not None}
+    for judge in model.judges:
+        if (verdict := answer[JUDGED + judge.name]) is not None:
+            words = (f"{name}={_word(verdict[name])}" for name in ("is_answer_correct", "is_justification_correct"))
+            about[f"{JUDGE_MARK}{judge.name}"] = " ".join(words)
     return about
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from layton_batch.clock import utc
@@ -14,53 +13,34 @@ from layton_batch.interchange.run_contents import RunContents
 from layton_batch.text import one_line, percent, range_text
 
 
-@dataclass(frozen=True, slots=True)
-class HubBenchmark:
-    """The data set whose leaderboard the results are for, the id of its task, and where the evaluation can be seen."""
+def files(contents: RunContents, dataset: str | None) -> Iterator[tuple[str, bytes]]:
+    """Yield ``<model>/.eval_results/<task>.yaml`` of every model with a score, by the run's metric.
 
-    dataset: str
-    task_id: str
-
-
-def benchmark_of(contents: RunContents, dataset: str | None) -> HubBenchmark:
-    """Return the requested benchmark, ``OWNER/NAME`` or ``OWNER/NAME:TASK``, else the manifest's.
-
-    Raises ManifestError if neither names a data set.
+    ``dataset``: ``OWNER/NAME`` or ``OWNER/NAME:TASK`` of the benchmark, by default the manifest's. A run with several
+    hint levels has a file for each. Raises ManifestError if nothing names a data set.
     """
+    run = contents.run
     dataset, _, task_id = (dataset or "").partition(":")
-    source = contents.run.manifest.items.source
+    source = run.manifest.items.source
     if not dataset and source.startswith("hf://datasets/"):
         dataset = "/".join(source.removeprefix("hf://datasets/").split("/")[:2])
     if dataset.count("/") != 1 or not all(dataset.split("/")):
         raise ManifestError("export: --to hf needs the benchmark's data set: --dataset OWNER/NAME[:TASK]")
-    return HubBenchmark(dataset, task_id or f"{contents.run.task.name}_{contents.run.manifest.items.split}")
-
-
-def files(contents: RunContents, benchmark: HubBenchmark) -> Iterator[tuple[str, bytes]]:
-    """Yield ``<model>/.eval_results/<task>.yaml`` of every model with a score, by the run's metric.
-
-    A run with several hint levels has a file for each.
-    """
-    rows = contents.boards[contents.metrics[0]].to_dicts()
+    task_id = task_id or f"{run.task.name}_{run.manifest.items.split}"
+    rows = next(iter(contents.boards.values())).to_dicts()
     several = len({row["n_hints"] for row in rows}) > 1
     for row in rows:
         if row["score"] is not None:
-            task = f"{benchmark.task_id}_{row['n_hints']}_hints" if several else benchmark.task_id
-            path = f"{slug(row['model'])}/.eval_results/{slug(task)}.yaml"
-            about = replace(benchmark, task_id=task)
-            yield path, _yaml(row, about, utc(contents.run.born).date().isoformat()).encode()
-
-
-def _yaml(row: Mapping[str, Any], benchmark: HubBenchmark, date: str) -> str:
-    """Every text is a JSON string, which YAML reads as it is."""
-    lines = [
-        "- dataset:",
-        f"    id: {_text(benchmark.dataset)}",
-        f"    task_id: {_text(benchmark.task_id)}",
-        f"  value: {row['score']:g}",
-        f"  date: {_text(date)}",
-    ]
-    return "\n".join([*lines, f"  notes: {_text(_notes(row))}"]) + "\n"
+            task = f"{task_id}_{row['n_hints']}_hints" if several else task_id
+            date = utc(run.born).date().isoformat()
+            # every text is a JSON string, which YAML reads as it is
+            yield (
+                f"{slug(row['model'])}/.eval_results/{slug(task)}.yaml",
+                (
+                    f"- dataset:\n    id: {_text(dataset)}\n    task_id: {_text(task)}\n  value: {row['score']:g}\n"
+                    f"  date: {_text(date)}\n  notes: {_text(_notes(row))}\n"
+                ).encode(),
+            )
 
 
 def _notes(row: Mapping[str, Any]) -> str:

@@ -6,15 +6,17 @@ deflate, or with zstd (method 93), which Python's zipfile does not know before 3
 
 from __future__ import annotations
 
-import struct
 import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from math import comb
 from pathlib import Path
 from statistics import mean, median, mode
+
+from zstandard import ZstdDecompressor, ZstdError
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
@@ -33,7 +35,7 @@ from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
 from layton_batch.text import plural
 
-_ZSTD, _LOCAL_HEADER = 93, 30
+_ZSTD = 93
 _DIGITS = 4
 """A number in a reducer's name has fewer."""
 _WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -54,7 +56,7 @@ def read_zip(path: Path) -> list[ScoreFile]:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
             limits.LIMITS.check("members", len(names), str(path), "the archive has")
-            contents = _Contents(path, archive)
+            contents = LogContents(path, archive)
             header = "header.json" if "header.json" in names else "_journal/start.json"
             about = object_of(contents.member(header), f"{path}, {header}")
             samples = list(_samples(contents, names))
@@ -68,7 +70,7 @@ def read_document(path: Path, document: Object) -> list[ScoreFile]:
     return [_scored(path, document, _numbered(document.get("samples"), f"{path}, sample"))]
 
 
-def _samples(contents: _Contents, names: set[str]) -> Iterator[tuple[str, Object]]:
+def _samples(contents: LogContents, names: set[str]) -> Iterator[tuple[str, Object]]:
     """The summaries, of a log that was cut short those in its journal, else the samples themselves."""
     if "summaries.json" in names:
         yield from _list(contents, "summaries.json")
@@ -83,7 +85,7 @@ def _samples(contents: _Contents, names: set[str]) -> Iterator[tuple[str, Object
             yield place, object_of(contents.member(name), place)
 
 
-def _list(contents: _Contents, name: str) -> Samples:
+def _list(contents: LogContents, name: str) -> Samples:
     place = f"{contents.path}, {name}"
     document = object_of(b'{"samples":' + contents.member(name) + b"}", place)
     return _numbered(document["samples"], f"{place}, sample")
@@ -154,12 +156,17 @@ def _fill(
             file.metrics[name][item] = ItemOutcome(reduce(given) if given else None, str(kind), None)
 
 
+def _scores(about: Object) -> list[Object]:
+    """Return what the log says of each score."""
+    results = about.get("results")
+    scores = results.get("scores") if isinstance(results, Mapping) else None
+    return [score for score in scores if isinstance(score, Mapping)] if isinstance(scores, list) else []
+
+
 def _reducer(about: Object, name: str) -> str:
     """Return how the log brings the epochs of a score together."""
-    results, config = about.get("results"), object_at(about, "eval", "").get("config")
-    scores = results.get("scores") if isinstance(results, Mapping) else None
-    of_score = [score for score in scores if isinstance(score, Mapping)] if isinstance(scores, list) else []
-    own = next((score.get("reducer") for score in of_score if score.get("name") == name.partition(".")[0]), None)
+    config = object_at(about, "eval", "").get("config")
+    own = next((score.get("reducer") for score in _scores(about) if score.get("name") == name.partition(".")[0]), None)
     first = config.get("epochs_reducer") if isinstance(config, Mapping) else None
     return str(own or (first[0] if isinstance(first, list) and first else "mean"))
 
@@ -190,11 +197,9 @@ def _pass_at(count: int, epochs: int, right: int) -> float:
 def _headline(about: Object) -> list[str]:
     """The names of the scores, the one that the log puts first before all."""
     results = about.get("results")
-    if not isinstance(results, Mapping):
-        return []
-    first, scores = results.get("headline"), results.get("scores")
+    first = results.get("headline") if isinstance(results, Mapping) else None
     names = [first.get("score")] if isinstance(first, Mapping) else []
-    names += [score.get("name") for score in scores if isinstance(score, Mapping)] if isinstance(scores, list) else []
+    names += [score.get("name") for score in _scores(about)]
     return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
@@ -234,7 +239,7 @@ def _number(value: JsonValue) -> float | None:
 
 
 @dataclass(slots=True)
-class _Contents:
+class LogContents:
     """The members of an archive as they are read. ``size``: bytes of those that were, unpacked."""
 
     path: Path
@@ -242,47 +247,30 @@ class _Contents:
     size: int = 0
 
     def member(self, name: str) -> bytes:
-        """Return the content of a member. Raises DataError as ``_member``, and beyond the limit of all together."""
-        content = _member(self.path, self.archive, name)
+        """Return the content of a member. Raises DataError for one that is not there, or larger than ``LARGEST_JSON``,
+        and beyond the limit of all together."""
+        place, too_large = f"{self.path}, {name}", f"is larger than {LARGEST_JSON >> 20} MiB"
+        try:
+            info = copy(self.archive.getinfo(name))
+        except KeyError as error:
+            raise DataError(
+                f"{self.path}: there is no {name} in it: it is not an inspect log, or was cut off"
+            ) from error
+        if info.file_size > LARGEST_JSON:
+            raise DataError(f"{place}: {too_large}")
+        is_zstd, checksum = info.compress_type == _ZSTD, info.CRC
+        if is_zstd:  # taken out as it is: zipfile does not know the method
+            info.compress_type, info.file_size, info.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
+        try:
+            with self.archive.open(info) as member:
+                unpacked = ZstdDecompressor().stream_reader(member, read_across_frames=True) if is_zstd else member
+                content = unpacked.read(LARGEST_JSON + 1)
+        except ZstdError as error:
+            raise DataError(f"{place}: cannot be unpacked ({error})") from error
+        if len(content) > LARGEST_JSON:
+            raise DataError(f"{place}: {too_large}")
+        if zlib.crc32(content) != checksum:
+            raise DataError(f"{place}: is damaged (its checksum differs)")
         self.size += len(content)
         limits.LIMITS.check("unpacked_mib", self.size >> 20, str(self.path), "unpacked, its documents have")
         return content
-
-
-def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
-    """A member's content. Raises DataError for one that is not there, or larger than ``LARGEST_JSON``."""
-    try:
-        info = archive.getinfo(name)
-    except KeyError as error:
-        raise DataError(f"{path}: there is no {name} in it: it is not an inspect log, or was cut off") from error
-    if info.file_size > LARGEST_JSON:
-        raise DataError(f"{path}, {name}: is larger than {LARGEST_JSON >> 20} MiB")
-    if info.compress_type != _ZSTD:
-        with archive.open(info) as handle:
-            content = handle.read(LARGEST_JSON + 1)
-    else:
-        content = _unpacked(path, info)
-    if len(content) > LARGEST_JSON:
-        raise DataError(f"{path}, {name}: is larger than {LARGEST_JSON >> 20} MiB")
-    return content
-
-
-def _unpacked(path: Path, info: zipfile.ZipInfo) -> bytes:
-    import zstandard
-
-    with path.open("rb") as handle:
-        handle.seek(info.header_offset)
-        start = handle.read(_LOCAL_HEADER)
-        if len(start) < _LOCAL_HEADER or not start.startswith(b"PK\x03\x04") or info.flag_bits & 1:
-            raise DataError(f"{path}, {info.filename}: cannot be unpacked")
-        name, extra = struct.unpack("<HH", start[26:])
-        handle.seek(name + extra, 1)
-        packed = handle.read(info.compress_size)
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as reader:
-            content = reader.read(LARGEST_JSON + 1)
-    except zstandard.ZstdError as error:
-        raise DataError(f"{path}, {info.filename}: cannot be unpacked ({error})") from error
-    if zlib.crc32(content) != info.CRC:
-        raise DataError(f"{path}, {info.filename}: is damaged (its checksum differs)")
-    return content

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from dataclasses import astuple
 from pathlib import Path
 
 import orjson
@@ -11,8 +11,8 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Item
 from layton_batch.runs.context import Run
-from layton_batch.scoring.annotations import Annotation, settled
-from layton_batch.scoring.evidence import ENTRANT, Entrant
+from layton_batch.scoring.annotations import settled
+from layton_batch.scoring.evidence import ENTRANT
 from layton_batch.stages.rank import entrant, evidence, finished_jobs, joined
 
 _HINTS = ("first_hint", "second_hint", "third_hint", "special_hint")
@@ -38,32 +38,20 @@ def write_items(run: Run, out: Path) -> int:
 def _confirmed(run: Run) -> dict[str, tuple[str, str, list[str]]]:
     """Return for each item the explanation, its author and the people who confirmed it."""
     cast, _ = evidence(run, _METRIC)
-    yes = {
-        (Entrant(*participant), item_id): yes
-        for *participant, item_id, yes in cast.select(*ENTRANT, "item_id", "yes").iter_rows()
-    }
+    yes = {tuple(row[:-1]): row[-1] for row in cast.select(*ENTRANT, "item_id", "yes").iter_rows()}
     people = joined(run, cast).by_prediction
     best: dict[str, tuple[int, tuple[str, str, list[str]]]] = {}
-    for participant, item_id, written in _written(run):
-        annotations = people.get((participant, item_id), {})
-        if settled(None, annotations.values(), _METRIC) is True:
-            votes = yes.get((participant, item_id), 0)
-            if item_id not in best or votes > best[item_id][0]:
-                best[item_id] = votes, (written, participant.model, _names(annotations))
-    return {item_id: explanation for item_id, (_, explanation) in best.items()}
-
-
-def _names(annotations: Mapping[str, Annotation]) -> list[str]:
-    return sorted({annotation.annotator for annotation in annotations.values() if annotation.mark(_METRIC) is True})
-
-
-def _written(run: Run) -> Iterator[tuple[Entrant, str, str]]:
     for job in finished_jobs(run):
-        participant = entrant(run, job)
+        author = entrant(run, job)
         frame = tables.read_part(run.folder.part("predictions", job.id), ["item_id", "justification"])
-        for item_id, justification in frame.iter_rows():
-            if justification:
-                yield participant, item_id, justification
+        for item_id, written in frame.iter_rows():
+            labels = people.get((author, item_id), {}).values()
+            votes = yes.get((*astuple(author), item_id), 0)
+            is_better = item_id not in best or votes > best[item_id][0]
+            if written and is_better and settled(None, labels, _METRIC) is True:
+                names = sorted({label.annotator for label in labels if label.mark(_METRIC) is True})
+                best[item_id] = votes, (written, author.model, names)
+    return {item_id: explanation for item_id, (_, explanation) in best.items()}
 
 
 def _row(item: Item, justification: str, model: str, people: list[str]) -> dict[str, object]:

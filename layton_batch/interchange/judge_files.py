@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
@@ -32,18 +31,9 @@ _FILE_NAME = re.compile(r"judges?_(?P<provider>[^_]+)_(?P<model>.+?)_(?:llm|vlm)
 _COLUMNS = {"custom_id", "answer", "model"}
 
 
-@dataclass(frozen=True, slots=True)
-class _JudgedModel:
-    """The model that a file judges: as ``NAME=FILE`` or ``PROVIDER/NAME=FILE`` says."""
-
-    provider: str
-    name: str
-    path: str
-
-
 def is_judge_file(source: str) -> bool:
     """Return whether a source, ``FILE`` or ``NAME=FILE``, is a judge's file by its first line."""
-    path = Path(_split(source).path)
+    path = Path(_split(source)[-1])
     if path.suffix != ".jsonl" or not path.is_file():
         return False
     try:
@@ -61,18 +51,18 @@ def read_judge_files(sources: Sequence[str], settings: Settings) -> GoldSet:
     rows: dict[tuple[str, str, str], dict[str, JsonValue]] = {}
     places: dict[tuple[str, str, str], RowLocation] = {}
     for source in sources:
-        judged = _split(source)
-        for place, item, judge, text in _lines(judged.path, settings):
-            key = (judged.provider, judged.name, item)
-            merged = rows.setdefault(key, {ITEM: item, "provider": judged.provider, "model": judged.name})
+        provider, name, path = _split(source)
+        for place, item, judge, text in _lines(path, settings):
+            key = (provider, name, item)
+            merged = rows.setdefault(key, {ITEM: item, "provider": provider, "model": name})
             places.setdefault(key, place)
             columns = [VERDICT[part] + judge for part in ("answer_correct", "justification_correct")]
             if columns[0] in merged:
                 raise ManifestError(
-                    f"{place}: judge {judge!r} has a verdict on item {item!r} of {judged.name!r} already; give the "
+                    f"{place}: judge {judge!r} has a verdict on item {item!r} of {name!r} already; give the "
                     "files of each model the model's name: NAME=FILE"
                 )
-            verdict = task.parse_verdict(item, judged.name, judge, response(text, {}))
+            verdict = task.parse_verdict(item, name, judge, response(text, {}))
             merged |= dict(zip(columns, (verdict.is_answer_correct, verdict.is_justification_correct), strict=True))
     same: dict[str, JsonValue] = {name: None for part, name in HUMAN.items() if part != "both_correct"}
     same["kind"] = ANSWERED  # whatever the verdicts: the judges had an answer before them
@@ -99,14 +89,14 @@ def _lines(path: str, settings: Settings) -> Iterator[tuple[RowLocation, str, st
         yield place, item, judge, text
 
 
-def _split(source: str) -> _JudgedModel:
+def _split(source: str) -> tuple[str, str, str]:
+    """Return provider and name of the judged model, and the path: ``NAME=FILE``, ``PROVIDER/NAME=FILE``, or a name that
+    layton-eval gives a file."""
     name, sign, path = source.partition("=")
     if not sign or Path(source).is_file():
-        return _JudgedModel(*_named_by(Path(source).name), source)
+        return *_named_by(Path(source).name), source
     provider, slash, model = name.strip().partition("/")
-    return (
-        _JudgedModel(provider, model, path) if slash and provider and model else _JudgedModel(name, name.strip(), path)
-    )
+    return (provider, model, path) if slash and provider and model else (name, name.strip(), path)
 
 
 def _named_by(file_name: str) -> tuple[str, str]:

@@ -14,10 +14,10 @@ from layton_batch.interchange.score_file import (
     ItemOutcome,
     Object,
     ScoreFile,
+    document_of,
     fingerprint,
     json_lines,
     number_of,
-    object_of,
 )
 from layton_batch.states import PredictionKind
 
@@ -93,12 +93,7 @@ def _asked(row: Object) -> tuple[str, int]:
 def _results(path: Path, date: str) -> Object:
     """Return the results file of the same moment; empty where there is none."""
     results = path.with_name(f"results_{date}.json")
-    if not (date and results.is_file()):
-        return {}
-    try:
-        return object_of(results.read_bytes(), str(results))
-    except OSError as error:
-        raise DataError(f"{results}: cannot be read ({error.strerror or error})") from error
+    return document_of(results) if date and results.is_file() else {}
 
 
 def _lower_is_better(results: Object, task: str) -> set[str]:

@@ -163,11 +163,9 @@ def asked_as(n_hints: int | None, sample: int | None, levels: Sequence[int], whe
 
 def _whole(row: Row, name: str, where: str) -> int | None:
     value = row.get(name)
-    if value is None:
-        return None
     if isinstance(value, str) and value.isdecimal():  # a spreadsheet has no numbers
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < (name == "sample"):
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < (name == "sample")):
         raise DataError(f"{where}: {name!r} must be a whole number")
     return value
 
@@ -179,9 +177,8 @@ def answers(rows: Iterable[tuple[str, Row]], items: Collection[str], *, json_rep
     def reply_of(placed: tuple[str, Row]) -> tuple[str, Response]:
         where, row = placed
         item = _item(row, where, items)
-        if item in lines:
+        if lines.setdefault(item, where) != where:
             raise DataError(f"{where}: item {item!r} is there twice (first in {lines[item]})")
-        lines[item] = where
         return item, _reply(row, where, json_replies=json_replies)
 
     return dict(parse_each(rows, reply_of))
@@ -307,9 +304,9 @@ def _texts(row: Row, place: str) -> Row:
 def _item(row: Row, where: str, items: Collection[str]) -> str:
     values = [row[name] for name in ITEM if row.get(name) is not None]
     values = [value.strip() if isinstance(value, str) and value not in items else value for value in values]
-    value = next((value for value in values if str(value) in items), values[0] if values else None)
-    if value is None:
+    if not values:
         raise DataError(f"{where}: {NO_ID}; add one; the items are {first_of(sorted(items))}")
+    value = next((value for value in values if str(value) in items), values[0])
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{where}: {ITEM[0]!r} must be text or a whole number")
     if str(value) not in items:
@@ -342,7 +339,7 @@ def _parts(row: Row, where: str, *, json_replies: bool) -> Response:
         raise DataError(f"{where}: 'answer' and 'justification' must be text or null")
     if answer is None:
         return no_response("no reply")
-    if "justification" not in row:
-        is_reply = not json_replies or answer.lstrip().startswith(_JSON_STARTS)
-        return response(answer if is_reply else orjson.dumps({"answer": answer}).decode(), row)
-    return response(orjson.dumps({"answer": answer, "justification": why or ""}).decode(), row)
+    if "justification" in row:
+        return response(orjson.dumps({"answer": answer, "justification": why or ""}).decode(), row)
+    is_reply = not json_replies or answer.lstrip().startswith(_JSON_STARTS)
+    return response(answer if is_reply else orjson.dumps({"answer": answer}).decode(), row)

@@ -1,97 +1,155 @@
-"""Contents of a finished part of a run, put together for those who write it down elsewhere."""
+"""A run in frames: every prediction of the models that are done with its marks, verdicts and usage, for the writers of
+other forms; and the run's own tables, CSV and Parquet, and its votes (``scoring/vote_files.py`` has their columns)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import polars as pl
 
+from layton_batch.columns import Table, columns
 from layton_batch.errors import DataError
-from layton_batch.files import tables
+from layton_batch.files import atomic, tables
+from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job, ModelSpec
+from layton_batch.reports.label_sheet import reference_text
+from layton_batch.reports.leaderboard_tables import Leaderboard
+from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
-from layton_batch.stages.rank import board, finished_jobs, samples
+from layton_batch.scoring.gold import HUMAN
+from layton_batch.scoring.leaderboard import stored
+from layton_batch.scoring.vote_files import SCHEMA
+from layton_batch.stages.rank import board, finished_jobs, joined, label_rows, samples, scores_of
 from layton_batch.states import Role
 
-Row = Mapping[str, object]
+_PREDICTION = ("item_id", "model", "provider", "family", "split", "n_hints", "kind", "answer", "justification",
+               "raw_text", "note", "finish_reason", "sample")  # fmt: skip
+_QUESTION = ("item_id", "question", "reference")
+_ANSWER = ("item_id", "model", "n_hints", "sample")
+_TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
+_REQUEST = ("custom_id", "batch_id", "attempt")
+_VERDICT = tuple(METRIC_FIELDS.values())
+_GROUP_ROWS = 100_000
+"""Rows of a row group: a reader of one metric skips the groups of the others."""
+VOTE, FLAG, JUDGED = "vote_", "flag_", "verdict_"
+"""Prefixes of columns: of a metric's mark or share of yes votes, of what became of it, and of a judge's verdict."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ModelContents:
-    """A model that is done. ``predictions``: its rows; by item ``usage``, ``verdicts`` (by judge, the row of the table)
-    and ``marks`` (by metric: the mark or share of yes votes, and what became of it). ``samples``: how often the model
-    was asked."""
+    """A model that is done, in one of the samples that it was asked for. ``answers``: a row a prediction, with its
+    usage, its marks by metric, and the verdict of each of the ``judges``, null where it gave none. ``samples``: how
+    often the model was asked."""
 
     spec: ModelSpec
     hints: int
+    samples: int
     judges: Sequence[ModelSpec]
-    predictions: Sequence[Row]
-    usage: Mapping[str, Row] = field(default_factory=dict)
-    verdicts: Mapping[str, Mapping[str, Row]] = field(default_factory=dict)
-    marks: Mapping[tuple[str, str], Row] = field(default_factory=dict)
-    samples: int = 1
+    answers: pl.DataFrame
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RunContents:
     """The models that are done, in the manifest's order, and the boards they are on, by metric. ``models`` hold their
-    first samples, ``later`` the others."""
+    first samples, ``later`` the others. The run's own metric is the first."""
 
     run: Run
     models: Sequence[ModelContents]
     boards: Mapping[str, pl.DataFrame]
-    later: Sequence[ModelContents] = ()
-
-    @property
-    def metrics(self) -> Sequence[str]:
-        """The run's own metric first."""
-        return list(self.boards)
-
-    def row(self, model: ModelContents, metric: str) -> pl.DataFrame:
-        """A model's row of a board."""
-        return self.boards[metric].filter(model=model.spec.name, n_hints=model.hints)
+    later: Sequence[ModelContents]
 
 
 def contents(run: Run) -> RunContents:
     """Read the contents of the completed models. Raises DataError if no model is completed."""
-    jobs = run.store.jobs()
-    done = finished_jobs(run)
-    if not done:
-        raise DataError(
-            f"run {run.id}: no model is done yet; there is nothing to export. `layton-batch run` continues it"
-        )
-    main = run.rules.metric
+    done, main, counts = _done(run), run.rules.metric, samples(run)
     metrics = [main, *(metric for metric in run.task.metrics if metric != main)]
     boards = {metric: board(run, replace(run.rules, metric=metric)) for metric in metrics}
-    sample_counts = samples(run)
-    models = [replace(_of_model(run, job, jobs), samples=sample_counts[job.spec.name]) for job in done]
-    first = [model for model in models if model.spec.sample == 1]
-    return RunContents(run, first, boards, [model for model in models if model.spec.sample > 1])
+    models = [_of_model(run, job, metrics, counts[job.spec.name]) for job in done]
+    first, later = ([model for model in models if (model.spec.sample == 1) is is_first] for is_first in (True, False))
+    return RunContents(run, first, boards, later)
 
 
-def _of_model(run: Run, job: Job, jobs: Sequence[Job]) -> ModelContents:
-    sitting = [other for other in jobs if other.role is Role.JUDGE and other.depends_on == job.id]
-    predictions = tables.read_part(run.folder.part("predictions", job.id))
+def _done(run: Run) -> Sequence[Job]:
+    if done := finished_jobs(run):
+        return done
+    raise DataError(f"run {run.id}: no model is done yet; there is nothing to export. `layton-batch run` continues it")
+
+
+def _of_model(run: Run, job: Job, metrics: Sequence[str], count: int) -> ModelContents:
+    judges = [judge for judge in run.store.jobs() if judge.role is Role.JUDGE and judge.depends_on == job.id]
+    usage = tables.read(run.folder.tables, "usage", (*_REQUEST, *_TOKENS)).unique(_REQUEST, keep="last")
+    answers = tables.read_part(run.folder.part("predictions", job.id))
+    answers = answers.join(usage, on=_REQUEST, how="left", maintain_order="left")
     scores = tables.read_part(run.folder.part("scores", job.id))
-    verdicts: dict[str, dict[str, Row]] = {}
-    for other in sitting:
-        for row in tables.read_part(run.folder.part("verdicts", other.id)).iter_rows(named=True):
-            verdicts.setdefault(row["item_id"], {})[row["judge"]] = row
-    return ModelContents(
-        spec=job.spec,
-        hints=run.manifest.hints_of(job.spec),
-        judges=[other.spec for other in sitting],
-        predictions=list(predictions.iter_rows(named=True)),
-        usage=_usage(run, predictions),
-        verdicts=verdicts,
-        marks={(row["item_id"], row["metric"]): row for row in scores.iter_rows(named=True)},
-    )
+    parts = [scores.filter(metric=metric).select("item_id", **{VOTE + metric: "vote", FLAG + metric: "flag"})
+             for metric in metrics]  # fmt: skip
+    for judge in judges:
+        verdicts = tables.read_part(run.folder.part("verdicts", judge.id))
+        parts.append(verdicts.select("item_id", pl.struct(_VERDICT).alias(JUDGED + judge.spec.name)))
+    for part in parts:
+        answers = answers.join(part.unique("item_id", keep="last"), on="item_id", how="left", maintain_order="left")
+    return ModelContents(job.spec, run.manifest.hints_of(job.spec), count, [judge.spec for judge in judges], answers)
 
 
-def _usage(run: Run, predictions: pl.DataFrame) -> dict[str, Row]:
-    """Return the usage of each item's final answer."""
-    keys = ["custom_id", "batch_id", "attempt"]
-    usage = tables.read(run.folder.tables, "usage")
-    joined = predictions.select("item_id", *keys).join(usage.unique(keys, keep="last"), on=keys, how="inner")
-    return {row["item_id"]: row for row in joined.iter_rows(named=True)}
+# ---- tables --------------------------------------------------------------------------------------------------------
+
+
+def csv_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:
+    """Yield ``leaderboard.csv`` (the run's metric) and ``predictions.csv``.
+
+    Text that a spreadsheet would run as a formula starts with an apostrophe. Line breaks inside a cell stay.
+    """
+    yield "leaderboard.csv", Leaderboard(next(iter(contents.boards.values()))).text("csv").encode()
+    table = _predictions(contents)
+    yield "predictions.csv", as_csv(Table(columns(*table.columns), table.rows()), keep="\n\t").encode()
+
+
+def parquet_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:
+    """Yield ``leaderboard.parquet`` with every metric's board, and ``predictions.parquet``; texts are unchanged."""
+    boards = stored(pl.concat(contents.boards.values()))
+    for name, table in {"leaderboard": boards, "predictions": _predictions(contents)}.items():
+        out = io.BytesIO()
+        table.write_parquet(out, compression="zstd")
+        yield f"{name}.parquet", out.getvalue()
+
+
+def _predictions(contents: RunContents) -> pl.DataFrame:
+    """Return a row a prediction, with its question and people's label; null for judges outside the model's jury and for
+    unreadable verdicts."""
+    run, metrics, models = contents.run, list(contents.boards), (*contents.models, *contents.later)
+    verdicts: dict[str, None] = {}
+    frames = []
+    for model in models:
+        given = {
+            f"{name}_{judge.name}": pl.col(JUDGED + judge.name).struct.field(name)
+            for judge in model.judges for name in _VERDICT
+        }  # fmt: skip
+        verdicts |= dict.fromkeys(given)
+        marks = {metric: VOTE + metric for metric in metrics}
+        frames.append(model.answers.select(*_PREDICTION, *_TOKENS, **marks, flag=FLAG + metrics[0], **given))
+    table = pl.concat(frames, how="diagonal").select(*_PREDICTION, *metrics, "flag", *verdicts, *_TOKENS)
+    texts = [(item.id, item.question, reference_text(item)) for item in run.items]
+    questions = pl.DataFrame(texts, schema=dict.fromkeys(_QUESTION, pl.String()), orient="row")
+    table = table.join(questions, on="item_id", how="left", maintain_order="left")
+    if run.task.uses_jury:
+        labels = tables.frame("labels", list(label_rows(run, joined(run))))
+        human = {column: metric for metric, column in HUMAN.items() if metric in metrics}
+        table = table.join(labels.select(*_ANSWER, **human), on=_ANSWER, how="left", maintain_order="left")
+    return table.select(*_QUESTION, pl.exclude(_QUESTION))
+
+
+def write_votes(run: Run, out: Path) -> int:
+    """Write a row for every prediction and metric, models in the order of their names. Return the number of rows.
+
+    Raises DataError where no jury judges, and where no model is done.
+    """
+    if not run.task.uses_jury:
+        raise DataError(f"{run.id}: this task is graded by rule: there are no votes")
+    parts = [scores_of(run, job, metric).select(list(SCHEMA)) for metric in run.task.metrics for job in _done(run)]
+    votes = pl.concat(parts).sort("metric", "model", "provider", "n_hints", "sample", "item_id")
+    with atomic.writing(out) as handle:
+        votes.write_parquet(handle, compression="zstd", row_group_size=_GROUP_ROWS)
+    return votes.height

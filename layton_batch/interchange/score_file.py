@@ -83,6 +83,16 @@ def json_lines(path: Path) -> Iterator[tuple[str, Object]]:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
+def document_of(path: Path) -> Object:
+    """The JSON object that a file is. Raises DataError for what is none, or larger than ``LARGEST_JSON``."""
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise DataError(f"{path}: is larger than {LARGEST_JSON >> 20} MiB")
+        return object_of(path.read_bytes(), str(path))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
 def object_of(content: bytes, place: str) -> Object:
     """A JSON object. Raises DataError for what is none."""
     try:

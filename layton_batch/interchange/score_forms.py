@@ -11,13 +11,13 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.workbooks import WORKBOOK
-from layton_batch.interchange import every_eval_ever, inspect_logs, lm_eval, promptfoo, score_table
+from layton_batch.interchange import deepeval, every_eval_ever, inspect_logs, lm_eval, promptfoo, score_table
 from layton_batch.interchange.score_file import LARGEST_JSON, Object, ScoreFile, object_of
 from layton_batch.interchange.score_table import USUAL, TableColumns
 
 NAMES = (
     "tables of model, item_id and score, Every Eval Ever lines, inspect_ai logs (.eval, .json), "
-    "lm-evaluation-harness samples, promptfoo's results"
+    "lm-evaluation-harness samples, results of promptfoo and deepeval"
 )
 
 
@@ -37,28 +37,33 @@ def files_in(folder: Path) -> list[Path]:
     return paths
 
 
+_LINES = ((every_eval_ever.is_line, every_eval_ever.read_scores), (lm_eval.is_line, lm_eval.read))
+_DOCUMENTS = (
+    (every_eval_ever.is_document, lambda path, _: every_eval_ever.read_scores(every_eval_ever.samples_beside(path))),
+    (inspect_logs.is_log, inspect_logs.read_document),
+    (promptfoo.is_document, promptfoo.read),
+    (deepeval.is_document, deepeval.read),
+)
+"""Forms that are known by a file's first line, and by the whole document, each with its reader."""
+
+
 def read(path: Path, columns: TableColumns = USUAL) -> list[ScoreFile] | None:
-    """A file in one of the forms; None for one in another. Raises DataError for what is broken in a known form."""
+    """Read a file in one of the forms; None for one in another. Raises DataError for what is broken in a form."""
     limits.check_is_file(path, str(path))
     if score_table.is_table(path, columns):
         return score_table.read(path, columns)
     if path.suffix == ".eval" or (path.suffix.lower() != WORKBOOK and zipfile.is_zipfile(path)):
         return inspect_logs.read_zip(path)
-    first = _first_line(path)
-    if first is not None and every_eval_ever.is_line(first):
-        return every_eval_ever.read_scores(path)
-    if first is not None and lm_eval.is_line(first):
-        return lm_eval.read(path)
-    if first is not None and score_table.is_row(first, columns):
-        return score_table.read(path, columns)
-    document = _document(path)
-    if document is not None and every_eval_ever.is_document(document):
-        return every_eval_ever.read_scores(every_eval_ever.samples_beside(path))
-    if document is not None and inspect_logs.is_log(document):
-        return inspect_logs.read_document(path, document)
-    if document is not None and promptfoo.is_document(document):
-        return promptfoo.read(path, document)
-    if document is not None:
+    if (first := _first_line(path)) is not None:
+        for is_line, read_lines in _LINES:
+            if is_line(first):
+                return read_lines(path)
+        if score_table.is_row(first, columns):
+            return score_table.read(path, columns)
+    if (document := _document(path)) is not None:
+        for is_document, read_document in _DOCUMENTS:
+            if is_document(document):
+                return read_document(path, document)
         lm_eval.refuse_totals(path, document)
     return None
 
@@ -86,7 +91,7 @@ def _first_line(path: Path) -> Object | None:
 
 
 def _document(path: Path) -> Object | None:
-    if path.suffix != ".json":
+    if path.suffix not in (".json", ""):
         return None
     try:
         if path.stat().st_size > LARGEST_JSON:

@@ -123,7 +123,8 @@ def read(path: Path, columns: TableColumns) -> list[ScoreFile]:
     """Read the scores, a file for each model and sample. Raises DataError with file, line or row, and reason."""
     files: dict[tuple[str, str, int, int], ScoreFile] = {}
     layout, unread = None, dict[str, str]()
-    for place, row in _placed(path):
+    for location, row in stream_placed_rows(path):
+        place = _place(path, location)
         layout = layout or _layout(row.keys(), columns)
         if layout is None:
             raise DataError(f"{place}: the row has no score")
@@ -185,23 +186,31 @@ def _first_row(path: Path) -> Row:
 
 def _gold_rows(path: Path, columns: TableColumns) -> Iterator[tuple[RowLocation, Row]]:
     """Yield each row as one of a gold set. Lines of JSON may leave out what is null."""
-    is_first = True
-    for location, row in stream_placed_rows(path):
-        place = f"{path}, {_unit(path)} {location.line}"
-        if is_first:
+    human = columns.human or ("" if columns.judges else _HUMAN)
+    for number, (location, row) in enumerate(stream_placed_rows(path)):
+        place = _place(path, location)
+        if not number:
             _check_columns((columns.item, columns.model, *columns.judges, columns.human or None), row, place)
-            is_first = False
-        name, kind = _needed(row, columns.model, place), _kind(row, place)
-        gold: dict[str, JsonValue] = {ITEM: _needed(row, columns.item, place), "model": name, "kind": kind}
-        gold["provider"] = _text(row.get("provider")) or name
-        gold["n_hints"], gold["sample"] = _whole(row, "n_hints", 0, place), _whole(row, "sample", 1, place)
-        for column in columns.judges or [name for name in row if name.startswith(_JUDGE)]:
-            gold[VERDICT["answer_correct"] + _judge(column)] = _verdict(row, column, place)
-            gold[VERDICT["justification_correct"] + _judge(column)] = None
-        human = columns.human or ("" if columns.judges else _HUMAN)
-        gold[HUMAN["answer_correct"]] = _verdict(row, human, place) if human else None
-        gold[HUMAN["justification_correct"]] = None
-        yield location, gold
+        name = _needed(row, columns.model, place)
+        judges = {
+            _judge(column): column for column in columns.judges or row if columns.judges or column.startswith(_JUDGE)
+        }
+        verdicts = {judge: _verdict(row, column, place) for judge, column in judges.items()}
+        yield (
+            location,
+            {
+                ITEM: _needed(row, columns.item, place),
+                "model": name,
+                "kind": _kind(row, place),
+                "provider": _text(row.get("provider")) or name,
+                "n_hints": _whole(row, "n_hints", 0, place),
+                "sample": _whole(row, "sample", 1, place),
+                **{VERDICT["answer_correct"] + judge: verdict for judge, verdict in verdicts.items()},
+                **{VERDICT["justification_correct"] + judge: None for judge in verdicts},
+                HUMAN["answer_correct"]: _verdict(row, human, place) if human else None,
+                HUMAN["justification_correct"]: None,
+            },
+        )
 
 
 def _judge(column: str) -> str:
@@ -209,13 +218,8 @@ def _judge(column: str) -> str:
     return column.removeprefix(_JUDGE)
 
 
-def _placed(path: Path) -> Iterator[tuple[str, Row]]:
-    for location, row in stream_placed_rows(path):
-        yield f"{path}, {_unit(path)} {location.line}", row
-
-
-def _unit(path: Path) -> str:
-    return "row" if path.suffix.lower() == _PARQUET else "line"
+def _place(path: Path, location: RowLocation) -> str:
+    return f"{path}, {'row' if path.suffix.lower() == _PARQUET else 'line'} {location.line}"
 
 
 def _check_columns(names: Sequence[str | None], row: Row, place: str) -> None:

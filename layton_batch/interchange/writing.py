@@ -102,7 +102,7 @@ def _source_files(run: Run) -> Iterator[tuple[str, Path]]:
 def _single_files() -> Mapping[str, Callable[[Run, Path], int]]:
     """Return the writer of each form that is a single file. A writer returns its number of rows."""
     from layton_batch.interchange.item_file import write_items
-    from layton_batch.interchange.tables import write_votes
+    from layton_batch.interchange.run_contents import write_votes
     from layton_batch.reports.layton_files import write_annotations, write_ppi, write_results
 
     return {
@@ -115,22 +115,15 @@ def _single_files() -> Mapping[str, Callable[[Run, Path], int]]:
 
 
 def _forms() -> Mapping[str, Callable[[RunContents, ExportArguments], Files]]:
-    from layton_batch.interchange import tables
+    """Return the writer of each form that is several files."""
+    from layton_batch.interchange import every_eval_ever, hugging_face, run_contents
 
     return {
-        "csv": lambda contents, _: tables.csv_files(contents),
-        "parquet": lambda contents, _: tables.parquet_files(contents),
-        "eee": _eee,
-        "hf": _hf,
+        "csv": lambda contents, _: run_contents.csv_files(contents),
+        "parquet": lambda contents, _: run_contents.parquet_files(contents),
+        "eee": lambda contents, arguments: every_eval_ever.write(contents, arguments.organization),
+        "hf": lambda contents, arguments: hugging_face.files(contents, arguments.dataset),
     }
-
-
-def _eee(contents: RunContents, arguments: ExportArguments) -> Files:
-    from layton_batch.interchange.every_eval_ever import EvaluationNames, write
-
-    manifest = contents.run.manifest
-    benchmark = f"{manifest.task}-{manifest.items.split}"
-    return write(contents, EvaluationNames(benchmark, arguments.organization, contents.run.clock.now()))
 
 
 MOST_ANSWERS = 50_000
@@ -153,16 +146,10 @@ def add_answers(folder: RunFolder, settings: Settings, path: Path) -> bool:
         if tables.read(folder.tables, "predictions", ["item_id"]).height > MOST_ANSWERS:
             return False
         with read_run(folder, settings) as run:
-            written = list(_eee(contents(run), ExportArguments()))
+            written = list(_forms()["eee"](contents(run), ExportArguments()))
     except LaytonBatchError:
         return False
     with ZipFile(path, "w", ZIP_DEFLATED) as packed:
         for name, content in written:
             packed.writestr(ZipInfo(name), content, ZIP_DEFLATED)
     return True
-
-
-def _hf(contents: RunContents, arguments: ExportArguments) -> Files:
-    from layton_batch.interchange.hugging_face import benchmark_of, files
-
-    return files(contents, benchmark_of(contents, arguments.dataset))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -37,8 +38,22 @@ from layton_batch.scoring.leaderboard import (
     on_this_set,
 )
 from layton_batch.scoring.rules import PAPER
-from layton_batch.site.html_table import NOTHING, HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable, plain_table
-from layton_batch.site.pages import dollars, macros, sentence, short_line, small_money
+from layton_batch.site.pages import (
+    NOTHING,
+    HtmlBody,
+    HtmlCell,
+    HtmlColumn,
+    HtmlRow,
+    HtmlTable,
+    dollars,
+    macros,
+    more_assets,
+    plain_table,
+    sentence,
+    short_line,
+    small_money,
+    write,
+)
 from layton_batch.site.run_tables import BoardSettings, failures, table
 from layton_batch.text import NONE, number_text, percent, plural
 
@@ -115,6 +130,10 @@ class BoardRow:
         return None if low is None or high is None else (low, high)
 
     @property
+    def width(self) -> float | None:
+        return self.ends and round(self.ends[1] - self.ends[0], 6)
+
+    @property
     def cost(self) -> str:
         return NONE if self.usd is None else small_money(self.usd)
 
@@ -138,12 +157,8 @@ class BoardRow:
         return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-@dataclass(frozen=True, slots=True)
-class BoardColumn:
-    """A column of the board: what it is called, and what stands in it."""
-
-    column: HtmlColumn
-    cell: Callable[[BoardRow], HtmlCell | str]
+BoardColumn = tuple[HtmlColumn, Callable[[BoardRow], HtmlCell | str]]
+"""A column of the board, and what stands in it for a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +166,6 @@ class Board:
     """A board on one target, ``new items`` or ``this set``. ``footnotes`` are (mark, name, explanation)."""
 
     rows: tuple[BoardRow, ...]
-    columns: tuple[BoardColumn, ...]
     footnotes: tuple[tuple[str, str, str], ...]
     method: str
     metric: str
@@ -161,6 +175,10 @@ class Board:
     @property
     def has_hints(self) -> bool:
         return len({row.hints for row in self.rows}) > 1
+
+    def name(self, row: BoardRow) -> str:
+        """Return the model's name, with its hint level where there are several."""
+        return row.model + f"@{row.hints}" * self.has_hints
 
     @property
     def by_rule(self) -> bool:
@@ -174,9 +192,14 @@ class Board:
         return labelled and self.method not in (RULE, UNCALIBRATED)
 
     @property
+    def columns(self) -> list[BoardColumn]:
+        """Return the columns that say something of these rows."""
+        return [column for is_shown, column in _columns(self) if is_shown]
+
+    @property
     def explained(self) -> list[tuple[str, str]]:
         """Return the columns with what they mean."""
-        return [(entry.column.name, entry.column.help) for entry in self.columns if entry.column.help]
+        return [(column.name, column.help) for column, _ in self.columns if column.help]
 
     # ---- sentences ---------------------------------------------------------------------------------------------------
 
@@ -272,18 +295,14 @@ _METRICS = {
 def read_board(folder: RunFolder, frame: pl.DataFrame, settings: BoardSettings) -> Board:
     """Make the board of a leaderboard's rows. Raises DamagedTableError for a table that cannot be read."""
     rows = frame.to_dicts()
-    board_rows = _rows(folder, rows, settings)
-    method = str(rows[0]["method"]) if rows else settings.method
-    board = Board(
-        rows=board_rows,
-        columns=(),
+    return Board(
+        rows=_rows(folder, rows, settings),
         footnotes=tuple((mark, _words(flag), FLAGS.get(flag, "")) for flag, mark in _footnotes(rows).items()),
-        method=method,
+        method=str(rows[0]["method"]) if rows else settings.method,
         metric=str(rows[0]["metric"]) if rows else settings.metric,
         target=THIS_SET if rows and rows[0]["target"] == THIS_SET else NEW_ITEMS,
         level=settings.level,
     )
-    return replace(board, columns=tuple(entry for is_shown, entry in _columns(board) if is_shown))
 
 
 def this_set(frame: pl.DataFrame) -> pl.DataFrame:
@@ -301,11 +320,11 @@ def _rows(folder: RunFolder, rows: Sequence[LeaderboardRow], settings: BoardSett
     letters = alike([(_whole(row["rank_best"]), _whole(row["rank_worst"])) for row in rows])
     board_rows = []
     for row, letter in zip(rows, letters, strict=True):
-        maker, provider = makers[row["model"]], maker_name(short_line(row["provider"]))
-        usd, tokens = spent.get(str(row["model"]), (None, None))
+        model, maker, provider = row["model"], makers[row["model"]], maker_name(short_line(row["provider"]))
+        usd, tokens = spent.get(str(model), (None, None))
         notes = tuple(marks[flag] for flag in flags_of(row["flags"]))
         by = "" if maker == provider else provider
-        board_rows.append(BoardRow(row, maker, by, colours[row["model"]], usd, tokens, letter, notes))
+        board_rows.append(BoardRow(row, maker, by, colours[model], usd, tokens, letter, notes))
     return tuple(board_rows)
 
 
@@ -339,17 +358,15 @@ def failure_table(folder: RunFolder, board: Board) -> HtmlTable | None:
     """Count the most frequent kinds of failure by model, all others in one column; None unless a rule graded."""
     counts_by_model = failures(folder, board.metric) if board.by_rule else {}
     rows = [(row.model, counts_by_model.get(str(row.values["model"]), {})) for row in board.rows]
-    times = sum((Counter(counts) for _, counts in rows), Counter[str]())
-    kinds = [kind for kind, _ in times.most_common()]
-    groups = [[kind] for kind in kinds[:_MOST_KINDS]]
-    heads = [_words(kind) for kind in kinds[:_MOST_KINDS]]
+    kinds = [kind for kind, _ in sum((Counter(counts) for _, counts in rows), Counter[str]()).most_common()]
+    groups = {_words(kind): [kind] for kind in kinds[:_MOST_KINDS]}
     if rest := kinds[_MOST_KINDS:]:
-        groups, heads = [*groups, rest], [*heads, "other"]
+        groups["other"] = rest
     lines = tuple(
-        (model, *(f"{sum(counts.get(kind, 0) for kind in group):,}" for group in groups))
+        (model, *(f"{sum(counts.get(kind, 0) for kind in group):,}" for group in groups.values()))
         for model, counts in rows if counts
     )  # fmt: skip
-    return plain_table(Table(columns("model", *heads), lines), "How often each kind of failure occurs, by model")
+    return plain_table(Table(columns("model", *groups), lines), "How often each kind of failure occurs, by model")
 
 
 def label_need(folder: RunFolder, run: str) -> str:
@@ -370,38 +387,37 @@ def board_table(caption: str, board: Board, here: Board | None = None) -> HtmlTa
     """Return the table; with the board ``here`` on this set, both, of which a switch shows one."""
     bodies = [
         HtmlBody(
-            [HtmlRow([entry.cell(row) for entry in shown.columns], {"maker": row.maker}) for row in shown.rows],
+            [HtmlRow([cell(row) for _, cell in shown.columns], {"maker": row.maker}) for row in shown.rows],
             name,
             view if here else "",
         )
         for shown, (name, view) in zip([board, here] if here else [board], BODIES, strict=False)
     ]
-    return HtmlTable(caption, [entry.column for entry in board.columns], bodies, kind="board", sorted_by="rank")
+    return HtmlTable(caption, [column for column, _ in board.columns], bodies, kind="board", sorted_by="rank")
 
 
 _FIRST = ("rank", "model", "score", "interval", "plot", "spread", "cost")
 
 
 def first_rows(caption: str, board: Board, count: int, address: str) -> HtmlTable:
-    """Return the first rows of the board for a page elsewhere, which sees the board's pages at ``address``."""
-    shown = [entry for entry in board.columns if entry.column.key in _FIRST]
+    """Return the first rows of the board for a page elsewhere, which sees the board's pages at ``address``. Of the
+    footnotes only the star stays."""
+    shown = [entry for entry in board.columns if entry[0].key in _FIRST]
 
-    def cell(entry: BoardColumn, row: BoardRow) -> HtmlCell | str:
-        """Return a cell whose link is followed from elsewhere; of the footnotes only the star stays."""
-        plain = entry.cell(row)
-        if isinstance(plain, str) or not plain.link:
-            return plain
+    def elsewhere(cell: HtmlCell | str, row: BoardRow) -> HtmlCell | str:
+        if isinstance(cell, str) or not cell.link:
+            return cell
         star = macros("cells.html").star(NO_OWN) if NO_OWN in row.notes else NOTHING
-        return replace(plain, link=address + plain.link, after=star)
+        return replace(cell, link=address + cell.link, after=star)
 
-    rows = [HtmlRow([cell(entry, row) for entry in shown]) for row in board.rows[:count]]
-    return HtmlTable(caption, [entry.column for entry in shown], [HtmlBody(rows)], kind="board")
+    rows = [HtmlRow([elsewhere(cell(row), row) for _, cell in shown]) for row in board.rows[:count]]
+    return HtmlTable(caption, [column for column, _ in shown], [HtmlBody(rows)], kind="board")
 
 
 def _columns(board: Board) -> list[tuple[bool, BoardColumn]]:
     """Define each column, and tell whether it says something of these rows."""
     rows, cells = board.rows, macros("cells.html")
-    axis = _PlotAxis.of([end for row in rows for name in _ENDS if (end := row.number(name)) is not None])
+    ticks, plot = _plot(rows)
     ranked = sum(row.values["rank"] is not None for row in rows)
     has_costs = any(row.tokens is not None for row in rows)
     counts = [name for name, column in COUNTS.items() if any(row.values[column] for row in rows)]
@@ -413,7 +429,7 @@ def _columns(board: Board) -> list[tuple[bool, BoardColumn]]:
     def column(
         name: str, key: str, cell: Callable[[BoardRow], HtmlCell | str], words: str = "", **more: Any
     ) -> BoardColumn:
-        return BoardColumn(HtmlColumn(name, key, help=words, **more), cell)
+        return HtmlColumn(name, key, help=words, **more), cell
 
     return [
         (True, column("Rank", "rank", lambda row: _sorted(row.rank, row.number("rank")),
@@ -424,19 +440,22 @@ def _columns(board: Board) -> list[tuple[bool, BoardColumn]]:
         (True, column("Score", "score", lambda row: _sorted(row.score, row.number("score")),
                       f"{board.score_words} Abstained, unreadable and missing answers count as wrong.",
                       is_falling=True, label="")),
-        (True, column(board.interval_head, "interval", _interval_cell,
+        (True, column(board.interval_head, "interval", lambda row: _sorted(row.interval, row.width),
                       "How far the score is known, on what the board is for.", label="")),
-        (True, column("Score and interval, drawn", "plot", axis.cell,
-                      label="", drawing=cells.axis(axis.ticks()) if rows else NOTHING)),
+        (True, column("Score and interval, drawn", "plot", plot,
+                      label="", drawing=cells.axis(ticks) if rows else NOTHING)),
         (True, column(board.range_head, "spread", lambda row: _ranks_cell(row, ranked),
                       "Holds the ranks of all models at once, on what the board is for.", label="ranks")),
         (True, column(_ALIKE, "alike", lambda row: row.alike,
                       "Models that share a letter cannot be told apart by their rank ranges.", is_text=True,
                       is_rest=True, label="alike")),
-        (board.has_labels, column("Human labels (own · borrowed)", "labels", _labels_cell, labels, is_falling=True,
-                                  is_rest=True, label="labels")),
+        (board.has_labels,
+         column("Human labels (own · borrowed)", "labels",
+                lambda row: _sorted(CELLS["labels"](row.values), row.number("own_labels")), labels,
+                is_falling=True, is_rest=True, label="labels")),
         (any(row.values["n_verdicts_missing"] for row in rows),
-         column("Verdicts", "verdicts", _verdicts_cell,
+         column("Verdicts", "verdicts",
+                lambda row: _sorted(CELLS["verdicts"](row.values), row.number("n_verdicts_missing")),
                 "How many of the verdicts that judges were asked for can be read: the score stands on these.",
                 is_falling=True, label="verdicts")),
         (has_costs, column("Cost an answer", "cost", lambda row: _sorted(row.cost, row.usd),
@@ -460,45 +479,38 @@ def _shared_column(shared: ShownColumn) -> BoardColumn:
     """Return a column that a page shows as a terminal does."""
     head = shared.words.format(interval="", on="").replace("\n", " ") or shared.name
     column = HtmlColumn(sentence(head), shared.name, help=shared.help, is_text=shared.is_text, is_rest=True, label=head)
-    return BoardColumn(column, lambda row: shared.cell(row.values))
+    return column, lambda row: shared.cell(row.values)
 
 
 _ENDS = ("score", "lower", "upper", "new_score", "new_lower", "new_upper", "set_score", "set_lower", "set_upper")
 """Range of an axis: it has room for both targets, so that it is the same for both."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PlotAxis:
-    """A linear scale from ``start`` to ``end``, with a tick at every multiple of ``step``."""
+def _plot(rows: Sequence[BoardRow]) -> tuple[list[tuple[str, str]], Callable[[BoardRow], HtmlCell]]:
+    """Return place and label of each tick of the axis on which scores and intervals are drawn, and the cell of a row.
 
-    start: float
-    end: float
-    step: float
+    The axis is linear, with a tick at every multiple of a step.
+    """
+    ends = [end for row in rows for name in _ENDS if (end := row.number(name)) is not None] or [0.0, 100.0]
+    low, high = min(ends), max(ends)
+    room, widest = max((high - low) * _ROOM, 0.5), (high - low) / _MOST_TICKS
+    start, end = low - room, high + room
+    step = next((step for step in _STEPS if step >= widest), math.ceil(widest))
 
-    @classmethod
-    def of(cls, values: Sequence[float]) -> _PlotAxis:
-        low, high = (min(values), max(values)) if values else (0.0, 100.0)
-        room, widest = max((high - low) * _ROOM, 0.5), (high - low) / _MOST_TICKS
-        return cls(low - room, high + room, next((step for step in _STEPS if step >= widest), math.ceil(widest)))
+    def at(value: float) -> float:
+        return 100 * (value - start) / (end - start)
 
-    def at(self, value: float) -> float:
-        return 100 * (value - self.start) / (self.end - self.start)
+    multiples = range(math.ceil(start / step), math.floor(end / step) + 1)
+    ticks = [(_place(at(step * multiple)), f"{step * multiple:g}") for multiple in multiples]
 
-    def ticks(self) -> list[tuple[str, str]]:
-        """Return place and label of each tick."""
-        first, last = math.ceil(self.start / self.step), math.floor(self.end / self.step)
-        values = [self.step * index for index in range(first, last + 1)]
-        return [(_place(self.at(value)), f"{value:g}") for value in values]
+    def cell(row: BoardRow) -> HtmlCell:
+        score, places = row.number("score"), ("", "", "")
+        if score is not None:
+            lowest, highest = (at(score if value is None else value) for value in map(row.number, ("lower", "upper")))
+            places = _place(lowest), _place(highest - lowest), _place(at(score))
+        return HtmlCell(after=macros("cells.html").plot(ticks, *places))
 
-    def cell(self, row: BoardRow) -> HtmlCell:
-        """Draw the score and its interval."""
-        score = row.number("score")
-        low, high = row.number("lower"), row.number("upper")
-        if score is None:
-            return HtmlCell(after=macros("cells.html").plot(self.ticks(), "", "", ""))
-        start, end = (self.at(score if value is None else value) for value in (low, high))
-        places = (_place(start), _place(end - start), _place(self.at(score)))
-        return HtmlCell(after=macros("cells.html").plot(self.ticks(), *places))
+    return ticks, cell
 
 
 def _place(value: float) -> str:
@@ -520,10 +532,6 @@ def _model_cell(row: BoardRow) -> HtmlCell:
     )
 
 
-def _interval_cell(row: BoardRow) -> HtmlCell:
-    return HtmlCell(row.interval, sort="" if row.ends is None else f"{row.ends[1] - row.ends[0]:.6g}")
-
-
 def _ranks_cell(row: BoardRow, ranked: int) -> HtmlCell:
     """Draw the rank range: each rank has a slot of its own width; the bar covers the slots from best to worst."""
     rank, best, worst = (row.number(name) for name in ("rank", "rank_best", "rank_worst"))
@@ -537,15 +545,35 @@ def _ranks_cell(row: BoardRow, ranked: int) -> HtmlCell:
     return HtmlCell(sort=f"{best * 1_000_000 + worst:.0f}", after=drawn)
 
 
-def _labels_cell(row: BoardRow) -> HtmlCell:
-    return _sorted(CELLS["labels"](row.values), row.number("own_labels"))
-
-
-def _verdicts_cell(row: BoardRow) -> HtmlCell:
-    return _sorted(CELLS["verdicts"](row.values), row.number("n_verdicts_missing"))
-
-
 def _failures_cell(row: BoardRow, is_named: bool) -> HtmlCell:
     count = sum(row.failures.values())
     kinds = macros("cells.html").unseen(row.failed) if is_named and count else NOTHING
     return HtmlCell(f"{count:,}", sort=str(count), tone="" if count else "zero", after=kinds)
+
+
+# ---- a run's site --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunSite:
+    """The site of a run, written into the folder ``building``. ``board``: on new items, or the only one; ``here``: the
+    one on this set, if that is another. ``item_ids``: of all items, also of those that only predictions have.
+
+    ``is_by_rule``: a rule graded answers; ``variables``: of the templates of all pages.
+    """
+
+    folder: RunFolder
+    building: Path
+    settings: BoardSettings
+    board: Board
+    here: Board | None
+    item_ids: Sequence[str]
+    title: str
+    date: str
+    is_by_rule: bool
+    variables: Mapping[str, object]
+
+    def write(self, name: str, template: str = "", *, loads: bool = False, **values: object) -> None:
+        """Write a page with tables, charts and controls. ``template``: by default called as the page; ``loads``: its
+        script loads other files of the site."""
+        write(self.building / name, template or name, **self.variables, **more_assets(loads=loads), **values)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 import altair as alt
+import polars as pl
 from markupsafe import Markup
 
 from layton_batch import drawing
@@ -28,11 +31,13 @@ from layton_batch.drawing import (
     titled,
 )
 from layton_batch.errors import file_error
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring.diagnosis_record import read_record
 from layton_batch.scoring.history import BoardSnapshot, snapshots
-from layton_batch.site.board import Board, BoardRow
-from layton_batch.site.item_rates import ItemRates, item_rates
+from layton_batch.site import run_tables
+from layton_batch.site.board import Board, BoardRow, RunSite
 from layton_batch.site.pages import short_line, small_money
-from layton_batch.site.run_site import RunSite
+from layton_batch.site.run_tables import METRICS
 from layton_batch.stats.distributions import two_sided_t_quantile
 from layton_batch.text import shortened
 
@@ -53,6 +58,8 @@ _PAGE_COLOURS = {
     BAND: "var(--band)", SOFT: "var(--soft)",
 }  # fmt: skip
 """Variables of the page's style sheet, light or dark, that replace colours of the file."""
+_VIEWS = {"": ("", ""), "new": ("", " (new items)"), "these": ("_this_set", " (this set)")}
+"""By the key of a target: the ends of the name of a chart's files, and of its title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +67,8 @@ class Chart:
     """A chart. ``name``: of its files; ``words``: what it shows, in a sentence or two; ``view``: of which target its
     scores are (``new`` or ``these``), empty where it has none.
 
-    ``forms``: Vega-Lite documents by ending of the file's name: ``""`` is the chart as a file; ``-page`` has all models
-    where the file has the first; ``-narrow`` is for a phone.
+    ``forms``: drawings by ending of the file's name: ``""`` is the chart as a file; ``-page`` has all models where the
+    file has the first; ``-narrow`` is for a phone.
     ``legend``: name and colour of each model that a reader can choose; the first ``chosen`` of them are at first.
     ``marks``: their numbers by description. ``wide``, ``narrow``: its pictures for a page, once they are drawn.
     """
@@ -69,11 +76,11 @@ class Chart:
     name: str
     title: str
     words: str
-    forms: Mapping[str, str]
-    view: str = ""
-    legend: tuple[tuple[str, str], ...] = ()
+    forms: Mapping[str, alt.LayerChart]
+    legend: Sequence[tuple[str, str]] = ()
     chosen: int = 0
     marks: Mapping[str, int] = field(default_factory=dict)
+    view: str = ""
     pictures: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -82,32 +89,12 @@ class Chart:
 
     @property
     def narrow(self) -> Markup:
-        """Return the picture for a phone; empty where the other one is for phones too."""
-        return self._inline(self.pictures["-narrow"]) if "-narrow" in self.pictures else Markup()
+        """Return the picture for a phone, of a chart that has one."""
+        return self._inline(self.pictures["-narrow"])
 
     def _inline(self, picture: str) -> Markup:
         html = drawing.recoloured(picture, _PAGE_COLOURS, self.title, self.marks, self.chosen)
         return Markup(html)  # noqa: S704  an SVG element that ElementTree wrote
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """For which target a chart's scores are: ``key`` on the page, what its files' names and its title say of it, and
-    the column of the score. ``rows``: those of its board that have a score."""
-
-    rows: Sequence[BoardRow]
-    key: str = ""
-    file: str = ""
-    title: str = ""
-    score: str = "score"
-    has_hints: bool = False
-
-    def name(self, row: BoardRow) -> str:
-        """Return the model's name, with its hint level where there are several."""
-        return row.model + f"@{row.hints}" * self.has_hints
-
-
-_NO_VIEW = _View(())
 
 
 def write_charts(site: RunSite, earlier: Path) -> list[Chart]:
@@ -116,46 +103,52 @@ def write_charts(site: RunSite, earlier: Path) -> list[Chart]:
     ``earlier``: the site before, whose pictures are taken where their data are the same. Raises FileError, and
     DamagedTableError for a table that cannot be read.
     """
-    folder, building, board, here = site.folder, site.building, site.board, site.here
-    views = [_view(board, "new", "", " (new items)"), _view(here, "these", "_this_set", " (this set)")] if here else []
-    described = _describe(views or [_view(board)], item_rates(folder, board.metric), snapshots(folder.history))
+    building = site.building
+
+    def draw(name: str, title: str, form: alt.LayerChart) -> str:
+        return _draw(building, earlier, name, specification(titled(form, title)))
+
+    charts = list(_charts(site))
     try:
         (building / FOLDER).mkdir()
-        _draw(building, earlier, SHARED, _share_card(_view(board), site.title))
-        drawn = [_drawn(chart, building, earlier) for chart in described]
+        draw(SHARED, f"{site.title}: score with interval", _scores(site.board, 8, 380, 28).forms[""])
+        drawn = [
+            replace(
+                chart, pictures={end: draw(chart.name + end, chart.title, form) for end, form in chart.forms.items()}
+            )
+            for chart in charts
+        ]
     except OSError as error:
         raise file_error(f"cannot write {building / FOLDER}: {error.strerror or error}", error) from error
     site.write("charts.html", charts=drawn)
     return drawn
 
 
-def _view(board: Board, key: str = "", file: str = "", title: str = "") -> _View:
-    rows = [row for row in board.rows if row.number("score") is not None]
-    return _View(rows, key, file, title, "set_score" if key == "these" else "score", board.has_hints)
-
-
-def _describe(views: Sequence[_View], rates: ItemRates, boards: Sequence[BoardSnapshot]) -> list[Chart]:
-    """Describe every chart for which the tables hold something; those of scores for each target."""
+def _charts(site: RunSite) -> Iterator[Chart]:
+    """Yield every chart for which the tables hold something; those of scores for each target."""
+    board, here = site.board, site.here
+    rates, boards = item_rates(site.folder, board.metric), snapshots(site.folder.history)
+    colours = {row.model: row.colour for row in _scored(board)}
     words = f"Share right by {rates.corrected_judge}, the mean of all models"
-    colours = {row.model: row.colour for row in views[0].rows}
-    described: list[Chart | None] = [
-        *map(_scores, views),
-        *(_against(view, lambda row: row.usd, _COST) for view in views),
-        *(_against(view, lambda row: row.tokens, _LENGTH) for view in views),
+
+    def on_each(draw: Callable[[Board], Chart | None]) -> Iterator[Chart | None]:
+        for key, shown in {"new": board, "these": here}.items() if here else (("", board),):
+            chart = draw(shown)
+            file, title = _VIEWS[key]
+            yield chart and replace(chart, name=chart.name + file, title=chart.title + title, view=key)
+
+    described = [
+        *on_each(_scores),
+        *(chart for quantity in _QUANTITIES for chart in on_each(lambda shown: _against(shown, *quantity))),  # noqa: B023
         _bars(rates.by_category, "categories", "Score by category", f"{words}."),
         _grid(colours, rates),
         _radar(colours, rates),
         _bars(rates.by_picarats, "difficulty", "Score by picarats", f"{words}, by how many picarats an item is worth."),
         _spread(rates),
-        *map(_hints, views),
-        *(_history(boards, view, colours) for view in views),
+        *on_each(_hints),
+        *on_each(lambda shown: _history(boards, "set_score" if shown is here else "score", colours)),
     ]
-    return [chart for chart in described if chart is not None]
-
-
-def _drawn(chart: Chart, site: Path, earlier: Path) -> Chart:
-    pictures = {ending: _draw(site, earlier, chart.name + ending, form) for ending, form in chart.forms.items()}
-    return replace(chart, pictures=pictures)
+    yield from (chart for chart in described if chart)
 
 
 def _draw(site: Path, earlier: Path, name: str, document: str) -> str:
@@ -173,37 +166,29 @@ def _draw(site: Path, earlier: Path, name: str, document: str) -> str:
     return picture
 
 
-def _share_card(view: _View, title: str) -> str:
-    """Describe the picture that stands for the board where its address is shared: the first models with intervals."""
-    layers, size = _score_rows(replace(view, rows=view.rows[:8]), 380, 28)
-    return _form(f"{title}: score with interval", layers, **size)
+def _layered(layers: Sequence[alt.Chart], width: int, height: int) -> alt.LayerChart:
+    return alt.LayerChart(layer=list(layers), width=width, height=height)
 
 
-def _form(title: str, layers: Sequence[alt.Chart], *, width: int, height: int) -> str:
-    return specification(titled(alt.LayerChart(layer=list(layers), width=width, height=height), title))
+def _scored(board: Board) -> list[BoardRow]:
+    return [row for row in board.rows if row.number("score") is not None]
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _scores(view: _View) -> Chart:
-    layers, size = _score_rows(view, ROW_WIDTH, ROW_HEIGHT)
-    title = f"Scores with intervals{view.title}"
-    form = _form(title, layers, **size)
-    return Chart(f"scores{view.file}", title, "Score in percent; band: its interval.", {"": form}, view.key)
-
-
-def _score_rows(view: _View, width: int, height: int) -> tuple[list[alt.Chart], dict[str, int]]:
+def _scores(board: Board, most: int = MOST_MODELS, width: int = ROW_WIDTH, height: int = ROW_HEIGHT) -> Chart:
     rows: list[Row] = [
         {
-            "at": index,
-            "name": shortened(view.name(row), LONGEST_NAME),
+            "at": at,
+            "name": shortened(board.name(row), LONGEST_NAME),
             "score": row.number("score"),
-            "label": f"{view.name(row)}: {row.score}" + (f" ({row.ends[0]:.1f}–{row.ends[1]:.1f})" if row.ends else ""),
+            "label": f"{board.name(row)}: {row.score}"
+            + (f" ({row.ends[0]:.1f}–{row.ends[1]:.1f})" if row.ends else ""),
             "colour": row.colour,
             **dict(zip(("low", "high"), row.ends or (None, None), strict=True)),
         }
-        for index, row in enumerate(view.rows[:MOST_MODELS])
+        for at, row in enumerate(_scored(board)[:most])
     ]
     base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)), description=LABEL)
     x = alt.X("low:Q", title="Score (%)", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
@@ -212,7 +197,8 @@ def _score_rows(view: _View, width: int, height: int) -> tuple[list[alt.Chart], 
         base.mark_circle(size=60, opacity=1).encode(x=alt.X("score:Q"), color=alt.Color("colour:N", scale=None)),
         _row_names(base),
     ]
-    return layers, {"width": width, "height": height * len(rows)}
+    form = _layered(layers, width, height * len(rows))
+    return Chart("scores", "Scores with intervals", "Score in percent; band: its interval.", {"": form})
 
 
 def _bars(groups: Mapping[str, Sequence[float]], name: str, title: str, words: str) -> Chart | None:
@@ -220,48 +206,28 @@ def _bars(groups: Mapping[str, Sequence[float]], name: str, title: str, words: s
     if len(groups) < 2:
         return None
     rows: list[Row] = []
-    for index, (group, rates) in enumerate(list(groups.items())[:MOST_MODELS]):
-        mean, half = 100 * sum(rates) / len(rates), _half_width(rates)
-        low, high = (None, None) if half is None else (max(mean - half, 0), min(mean + half, 100))
-        span = "" if low is None else f" ({low:.1f}–{high:.1f})"
-        rows.append(
-            {
-                "at": index,
-                "name": shortened(group, LONGEST_NAME),
-                "mean": mean,
-                "low": low,
-                "high": high,
-                "count": f"n = {len(rates):,}",
-                "label": f"{group}: {mean:.1f} %{span} of {len(rates):,}",
-            }
-        )
+    for at, (group, rates) in enumerate(list(groups.items())[:MOST_MODELS]):
+        right, low, high, span = 100 * mean(rates), None, None, ""
+        if len(set(rates)) > 1:  # a spread of nothing tells nothing
+            half = 100 * two_sided_t_quantile(0.95, len(rates) - 1) * stdev(rates) / math.sqrt(len(rates))
+            low, high = max(right - half, 0), min(right + half, 100)
+            span = f" ({low:.1f}–{high:.1f})"
+        label = f"{group}: {right:.1f} %{span} of {len(rates):,}"
+        rows.append({"at": at, "name": shortened(group, LONGEST_NAME), "mean": right, "low": low, "high": high,
+                     "count": f"n = {len(rates):,}", "label": label})  # fmt: skip
     base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)))
     x = alt.X("mean:Q", title="Right (%)", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(tickCount=5))
     has_interval = "datum.low !== null"
+    fill = alt.condition(has_interval, alt.value(BAND), alt.value("white"))
     layers = [
-        base.transform_filter(has_interval)
-        .mark_bar(color=BAND, height=14, stroke=BAND, strokeWidth=1.5)
-        .encode(x=x, description=LABEL),
-        base.transform_filter(f"!({has_interval})")
-        .mark_bar(color="white", height=14, stroke=BAND, strokeWidth=1.5)
-        .encode(x=x, description=LABEL),
-        base.transform_filter(has_interval)
-        .mark_rule(color=SOFT, strokeWidth=1.5, aria=False)
+        base.mark_bar(height=14, stroke=BAND, strokeWidth=1.5).encode(x=x, description=LABEL, fill=fill),
+        base.transform_filter(has_interval).mark_rule(color=SOFT, strokeWidth=1.5, aria=False)
         .encode(x="low:Q", x2=alt.X2("high:Q")),
         _row_names(base),
         base.mark_text(align="left", dx=8, color=INK).encode(x=alt.value(ROW_WIDTH), text=alt.Text("count:N")),
-    ]
-    words = f"{words} n: items. Thin line: 95 % interval over items of the kind; a hollow bar has none."
-    return Chart(name, title, words, {"": _form(title, layers, width=ROW_WIDTH, height=ROW_HEIGHT * len(rows))})
-
-
-def _half_width(rates: Sequence[float]) -> float | None:
-    """Return half of the 95 % interval of the mean of rates, in percent; None where their spread tells nothing."""
-    if len(set(rates)) < 2:
-        return None
-    mean = sum(rates) / len(rates)
-    variance = sum((rate - mean) ** 2 for rate in rates) / (len(rates) - 1)
-    return 100 * two_sided_t_quantile(0.95, len(rates) - 1) * math.sqrt(variance / len(rates))
+    ]  # fmt: skip
+    words += " n: items. Thin line: 95 % interval over items of the kind; a hollow bar has none."
+    return Chart(name, title, words, {"": _layered(layers, ROW_WIDTH, ROW_HEIGHT * len(rows))})
 
 
 def _row_axis(count: int) -> alt.Y:
@@ -276,26 +242,31 @@ def _row_names(base: alt.Chart) -> alt.Chart:
 
 # ---- points --------------------------------------------------------------------------------------------------------
 
-
-_COST = ("cost", "Score against cost", "US dollars an answer", "cheaper", small_money)
-_LENGTH = ("tokens", "Score against length", "Output tokens an answer", "shorter", "{:,.0f}".format)
-"""Names of a chart's file, of the chart, of its axis, and of what less of it is, and how its values are written."""
+_QUANTITIES = (
+    ("cost", "Score against cost", "US dollars an answer", "cheaper", attrgetter("usd"), small_money),
+    ("tokens", "Score against length", "Output tokens an answer", "shorter", attrgetter("tokens"), "{:,.0f}".format),
+)
 
 
 def _against(
-    view: _View, quantity: Callable[[BoardRow], float | None], names: tuple[str, str, str, str, Callable[[float], str]]
-) -> Chart | None:
-    """Draw scores against a quantity."""
-    points = [(value, row) for row in view.rows if (value := quantity(row) or 0) > 0][:MOST_MODELS]
+    board: Board, name: str, title: str, axis: str, less: str, quantity: Callable[[BoardRow], float | None],
+    text: Callable[[float], str],
+) -> Chart | None:  # fmt: skip
+    """Draw scores against a quantity, of which ``less`` is the word for less."""
+    points = [(value, row) for row in _scored(board) if (value := quantity(row) or 0) > 0][:MOST_MODELS]
     if len(points) < 2:
         return None
-    name, title, axis, less, text = names
-    values, scores = [value for value, _ in points], [row.number("score") or 0.0 for _, row in points]
-    labels = [f"{view.name(row)}: {row.score}, {text(value)}" for value, row in points]
     rows: list[Row] = [
-        {"x": value, "y": score, "name": view.name(row) * (at < MOST_NAMES), "label": label, "colour": row.colour}
-        for at, ((value, row), score, label) in enumerate(zip(points, scores, labels, strict=True))
+        {
+            "x": value,
+            "y": row.number("score"),
+            "name": board.name(row) * (at < MOST_NAMES),
+            "label": f"{board.name(row)}: {row.score}, {text(value)}",
+            "colour": row.colour,
+        }
+        for at, (value, row) in enumerate(points)
     ]
+    values, scores = zip(*((value, row.number("score") or 0.0) for value, row in points), strict=True)
     front = pareto(list(zip(values, scores, strict=True)))
     room = max((max(scores) - min(scores)) * 0.05, 0.5)
     forms = {}
@@ -304,14 +275,13 @@ def _against(
         up = Axis("Score (%)", min(scores) - room, max(scores) + room, height)
         corners = alt.Chart(table([{"x": x, "y": y} for x, y in front])).encode(x=across.x(), y=up.y())
         line = corners.mark_line(color=BLUE, strokeWidth=1.5, strokeDash=[4, 3], aria=False)
-        layers = [line, *named_points(rows, across, up, front)]
-        forms[ending] = _form(title + view.title, layers, width=width, height=height)
+        forms[ending] = _layered([line, *named_points(rows, across, up, front)], width, height)
     words = f"The broken line joins the models that no {less} one beats. The scale across is logarithmic."
     if len(points) > MOST_NAMES:
         words += f" Names of the first {MOST_NAMES} models; the legend has all."
-    legend = tuple((view.name(row), row.colour) for _, row in points)
-    marks = {label: at for at, label in enumerate(labels)}
-    return Chart(name + view.file, title + view.title, words, forms, view.key, legend, len(points), marks)
+    legend = [(board.name(row), row.colour) for _, row in points]
+    marks = {str(row["label"]): at for at, row in enumerate(rows)}
+    return Chart(name, title, words, forms, legend, len(points), marks)
 
 
 def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -332,18 +302,17 @@ def _grid(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
     categories = list(rates.by_category)[:MOST_MODELS]
     if len(columns) < 2 or len(categories) < 2:
         return None
+    counts = {category: f"{len(rates.by_category[category]):,}" for category in categories}
     cells: list[Row] = [
-        {
-            "at": row, "column": column, "share": 100 * share, "text": f"{100 * share:.0f}",
-            "label": f"{model}, {category}: {100 * share:.1f} % of {len(rates.by_category[category]):,}",
-        }
+        {"at": row, "column": column, "share": 100 * share, "text": f"{100 * share:.0f}",
+         "label": f"{model}, {category}: {100 * share:.1f} % of {counts[category]}"}
         for column, model in enumerate(columns)
         for row, category in enumerate(categories)
         if (share := rates.by_model[model].get(category)) is not None
     ]  # fmt: skip
     names: list[Row] = [
-        {"at": row, "name": f"{shortened(category, LONGEST_NAME)} ({len(rates.by_category[category]):,})"}
-        for row, category in enumerate(categories)
+        {"at": row, "name": f"{shortened(category, LONGEST_NAME)} ({count})"}
+        for row, (category, count) in enumerate(counts.items())
     ]
     heads: list[Row] = [{"column": at, "name": shortened(model, LONGEST_NAME)} for at, model in enumerate(columns)]
     x = alt.X("column:O", axis=None, scale=alt.Scale(domain=list(range(len(columns)))))
@@ -356,14 +325,12 @@ def _grid(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
         alt.Chart(table(heads)).mark_text(align="left", angle=315, dx=4, dy=-6, color=INK)
         .encode(x=x, y=alt.value(0), text=NAME),
     ]  # fmt: skip
-    title = "Score by category and model"
     words = (
         f"Share right in percent by {rates.corrected_judge}; in brackets: items of the category. Few items say little."
     )
-    if len(models) > len(columns):
-        words += f" The first {len(columns)} models."
-    size = {"width": max(30 * len(columns), 120), "height": ROW_HEIGHT * len(categories)}
-    return Chart("grid", title, words, {"": _form(title, layers, **size)})
+    words += f" The first {len(columns)} models." * (len(models) > len(columns))
+    form = _layered(layers, max(30 * len(columns), 120), ROW_HEIGHT * len(categories))
+    return Chart("grid", "Score by category and model", words, {"": form})
 
 
 def _radar(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
@@ -371,47 +338,40 @@ def _radar(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
     names = [name for name in models if name in rates.by_model][:MOST_MODELS]
     if len(axes) < LEAST_AXES or not names:
         return None
-    turns = [2 * math.pi * index / len(axes) for index in range(len(axes))]
+    turns = [2 * math.pi * at / len(axes) for at in range(len(axes))]
 
-    def ring(name: str, shares: Sequence[float], label: str = "") -> list[Row]:
+    def ring(shares: Sequence[float]) -> list[Row]:
+        """Place a corner on each axis, and the first once more."""
         corners = [*zip(shares, turns, strict=True), (shares[0], turns[0])]
         return [
-            {"x": share * math.sin(turn), "y": share * math.cos(turn), "name": name, "order": order, "label": label}
+            {"x": share * math.sin(turn), "y": share * math.cos(turn), "order": order}
             for order, (share, turn) in enumerate(corners)
         ]
 
-    shares = {name: [rates.by_model[name].get(axis, 0.0) for axis in axes] for name in names}
-    labels = {
-        name: f"{name}: " + ", ".join(f"{axis} {share:.0%}" for axis, share in zip(axes, shares[name], strict=True))
-        for name in names
-    }
-    web = [row for part in (0.25, 0.5, 0.75, 1.0) for row in ring(f"{part}", [part] * len(axes))]
-    rim: list[Row] = [
+    web = [{**corner, "name": f"{part}"} for part in (0.25, 0.5, 0.75, 1.0) for corner in ring([part] * len(axes))]
+    rim = [
         {**corner, "name": shortened(axis, 16), "side": _side(turn)}
-        for corner, axis, turn in zip(ring("", [1.08] * len(axes)), axes, turns, strict=False)
+        for corner, axis, turn in zip(ring([1.08] * len(axes)), axes, turns, strict=False)
     ]
-    x, y = (alt.X("x:Q", axis=None, scale=_ROUND), alt.Y("y:Q", axis=None, scale=_ROUND))
-    rims = alt.Chart(table(rim)).encode(x=x, y=y, text=NAME)
-    web_lines = alt.Chart(table(web)).mark_line(color=GRID, strokeWidth=1, aria=False)
+    scale = alt.Scale(domain=[-1.15, 1.15], nice=False)
+    place = {"x": alt.X("x:Q", axis=None, scale=scale), "y": alt.Y("y:Q", axis=None, scale=scale)}
+    order = alt.Order("order:Q")
     under = [
-        web_lines.encode(x=x, y=y, detail=alt.Detail("name:N"), order=alt.Order("order:Q")),
-        *(
-            rims.transform_filter(f"datum.side === '{side}'").mark_text(align=side, color=INK)
-            for side in ("left", "center", "right")
-        ),
-    ]
+        alt.Chart(table(web)).mark_line(color=GRID, strokeWidth=1, aria=False)
+        .encode(detail=alt.Detail("name:N"), order=order, **place),
+        alt.Chart(table(rim)).mark_text(align=alt.expr("datum.side"), color=INK)
+        .encode(text=NAME, **place),
+    ]  # fmt: skip
     words = (
         f"Share right by {rates.corrected_judge}, from 0 in the middle to 100 % at the rim. Categories of at least "
         f"{LEAST_ITEMS} items."
     )
-    rows = [row for name in names for row in ring(name, shares[name], labels[name])]
-    order = alt.Order("order:Q")
-    return _line_chart(
-        "radar", "Categories by model", words, rows, labels, models, under, width=240, height=240, x=x, y=y, order=order
-    )
-
-
-_ROUND = alt.Scale(domain=[-1.15, 1.15], nice=False)
+    lines: dict[str, tuple[str, list[Row]]] = {}
+    for name in names:
+        shares = [rates.by_model[name].get(axis, 0.0) for axis in axes]
+        texts = (f"{axis} {share:.0%}" for axis, share in zip(axes, shares, strict=True))
+        lines[name] = ", ".join(texts), ring(shares)
+    return _lines("radar", "Categories by model", words, lines, models, under, 240, order=order, **place)
 
 
 def _side(turn: float) -> str:
@@ -429,122 +389,176 @@ def _spread(rates: ItemRates) -> Chart | None:
     for rate in rates.by_item:
         counts[min(int(rate * 10), 9)] += 1
     rows: list[Row] = [
-        {"low": 10 * index, "high": 10 * index + 10, "count": count, "label": f"{count:,} items"}
-        for index, count in enumerate(counts)
+        {"low": 10 * at, "high": 10 * at + 10, "count": count, "label": f"{count:,} items"}
+        for at, count in enumerate(counts)
     ]
     x = alt.X("low:Q", title="Models right (%)", scale=alt.Scale(domain=[0, 100]))
     y = alt.Y("count:Q", title="Items", axis=alt.Axis(tickMinStep=1))
     bars = alt.Chart(table(rows)).mark_bar(color=BAND, stroke="white", strokeWidth=2)
-    layers = [bars.encode(x=x, x2=alt.X2("high:Q"), y=y, y2=alt.Y2Datum(0), description=LABEL)]
-    title = "Items by how many models get them right"
+    form = _layered([bars.encode(x=x, x2=alt.X2("high:Q"), y=y, y2=alt.Y2Datum(0), description=LABEL)], WIDTH, 200)
     words = f"Items (up) by the share of models that are right, by {rates.judge} (across)."
-    return Chart("items", title, words, {"": _form(title, layers, width=WIDTH, height=200)})
+    return Chart("items", "Items by how many models get them right", words, {"": form})
 
 
 # ---- lines ---------------------------------------------------------------------------------------------------------
 
 
-def _line_chart(
+def _lines(
     name: str,
     title: str,
     words: str,
-    rows: Sequence[Row],
-    labels: Mapping[str, str],
+    lines: Mapping[str, tuple[str, Sequence[Row]]],
     colours: Mapping[str, str],
     under: Sequence[alt.Chart] = (),
-    view: _View = _NO_VIEW,
-    *,
-    width: int,
-    height: int,
+    width: int = WIDTH,
     **encoding: Any,
 ) -> Chart:
     """Draw a line for each model: the first ones with a legend for the file, and all for the page, where a reader
     chooses.
 
-    ``rows``: the points, with ``name`` and ``label``; ``labels``: a line's description by name, in the legend's order;
-    ``encoding``: where the points are.
+    ``lines``: the description and the points of each line, in the legend's order; ``encoding``: where the points are.
     """
-    names, title = list(labels), title + view.title
-    first = names[:MOST_LINES]
+    labels = {model: f"{model}: {text}" for model, (text, _) in lines.items()}
+    legend = [(model, colours.get(model, BLUE)) for model in lines]
 
-    def lines(shown: Sequence[str], legend: alt.Legend | None) -> alt.Chart:
-        scale = alt.Scale(domain=list(shown), range=[colours.get(model, BLUE) for model in shown])
-        colour = alt.Color("name:N", scale=scale, legend=legend)
-        chart = alt.Chart(table([row for row in rows if row["name"] in set(shown)])).mark_line(strokeWidth=2)
-        encoded: alt.Chart = chart.encode(color=colour, description=LABEL, **encoding)
-        return encoded
+    def form(shown: Sequence[tuple[str, str]], key: alt.Legend | None) -> alt.LayerChart:
+        scale = alt.Scale(domain=[model for model, _ in shown], range=[colour for _, colour in shown])
+        rows = [{**point, "name": model, "label": labels[model]} for model, _ in shown for point in lines[model][1]]
+        chart = alt.Chart(table(rows)).mark_line(strokeWidth=2)
+        colour = alt.Color("name:N", scale=scale, legend=key)
+        return _layered([*under, chart.encode(color=colour, description=LABEL, **encoding)], width, 240)
 
-    place = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=180, symbolType="stroke", symbolStrokeWidth=3)
-    left_out = f" The file has the first {len(first)} of {len(names)} models." if len(names) > len(first) else ""
-    forms = {
-        "": _form(title, [*under, lines(first, place)], width=width, height=height),
-        "-page": _form(title, [*under, lines(names, None)], width=width, height=height),
-    }
-    legend = tuple((model, colours.get(model, BLUE)) for model in names)
+    first = legend[:MOST_LINES]
+    key = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=180, symbolType="stroke", symbolStrokeWidth=3)
+    words += f" The file has the first {len(first)} of {len(lines)} models." * (len(lines) > len(first))
     marks = {label: at for at, label in enumerate(labels.values())}
-    return Chart(name + view.file, title, words + left_out, forms, view.key, legend, len(first), marks)
+    return Chart(name, title, words, {"": form(first, key), "-page": form(legend, None)}, legend, len(first), marks)
 
 
 def _score_axis() -> alt.Y:
     return alt.Y("score:Q", title="Score (%)", scale=alt.Scale(zero=False))
 
 
-def _hints(view: _View) -> Chart | None:
+def _hints(board: Board) -> Chart | None:
     """Draw scores by hint level, of the models that were asked at several levels."""
     points: dict[str, dict[int, float]] = {}
-    for row in view.rows:
+    for row in _scored(board):
         points.setdefault(row.model, {})[row.hints] = row.number("score") or 0.0
     several = {name: sorted(levels.items()) for name, levels in points.items() if len(levels) > 1}
     if not several:
         return None
-    labels = {
-        name: f"{name}: " + ", ".join(f"{score:.1f} with {hints}" for hints, score in levels)
+    lines: dict[str, tuple[str, list[Row]]] = {
+        name: (
+            ", ".join(f"{score:.1f} with {hints}" for hints, score in levels),
+            [{"hints": hints, "score": score} for hints, score in levels],
+        )
         for name, levels in list(several.items())[:MOST_MODELS]
     }
-    rows: list[Row] = [
-        {"name": name, "hints": hints, "score": score, "label": label}
-        for name, label in labels.items()
-        for hints, score in several[name]
-    ]
     x = alt.X("hints:O", title="Hints", axis=alt.Axis(labelAngle=0))
     words = "Scores of models by how many hints they were given. Elsewhere, @1 behind a name is 1 hint."
-    colours = {row.model: row.colour for row in view.rows}
-    return _line_chart(
-        "hints", "Scores by hints", words, rows, labels, colours, view=view, width=WIDTH, height=240, x=x,
-        y=_score_axis(),
-    )  # fmt: skip
+    colours = {row.model: row.colour for row in board.rows}
+    return _lines("hints", "Scores by hints", words, lines, colours, x=x, y=_score_axis())
 
 
-def _history(boards: Sequence[BoardSnapshot], view: _View, colours: Mapping[str, str]) -> Chart | None:
+def _history(boards: Sequence[BoardSnapshot], column: str, colours: Mapping[str, str]) -> Chart | None:
+    """Draw the scores of today's models on each board. ``column``: of the score."""
     if len(boards) < 2 or boards[-1].at <= boards[0].at:
         return None
-    today = dict([(name, row) for name, row in boards[-1].lines() if row[view.score] is not None][:MOST_MODELS])
-    points: dict[str, list[tuple[int, float]]] = {name: [] for name in today}
+    today = dict([(name, row) for name, row in boards[-1].lines() if row[column] is not None][:MOST_MODELS])
+    points: dict[str, list[Row]] = {name: [] for name in today}
     for snapshot in boards:
         for name, row in snapshot.lines():
-            if name in points and (score := row[view.score]) is not None:
-                points[name].append((_milliseconds(snapshot), score))
+            if name in points and row[column] is not None:
+                points[name].append({"at": _milliseconds(snapshot), "score": row[column]})
     if not points:
         return None
-    labels = {
-        short_line(name): f"{short_line(name)}: " + ", ".join(f"{score:.1f}" for _, score in over_time)
-        for name, over_time in points.items()
-    }
-    rows: list[Row] = [
-        {"name": short_line(name), "at": at, "score": score, "label": labels[short_line(name)]}
-        for name, over_time in points.items()
-        for at, score in over_time
-    ]
+    lines = {short_line(name): (", ".join(f"{point['score']:.1f}" for point in over_time), over_time)
+             for name, over_time in points.items()}  # fmt: skip
     ends = [_milliseconds(boards[0]), _milliseconds(boards[-1])]
     axis = alt.Axis(values=ends, format="%Y-%m-%d", labelFlush=True, grid=False)
     x = alt.X("at:T", title=None, scale=alt.Scale(type="utc", domain=ends), axis=axis)
     words = "Scores of today’s models on each board that the run ended with."
     by_name = {short_line(name): colours.get(short_line(row["model"]), BLUE) for name, row in today.items()}
-    return _line_chart(
-        "history", "Scores over refreshes", words, rows, labels, by_name, view=view, width=WIDTH, height=240, x=x,
-        y=_score_axis(),
-    )  # fmt: skip
+    return _lines("history", "Scores over refreshes", words, lines, by_name, x=x, y=_score_axis())
 
 
 def _milliseconds(snapshot: BoardSnapshot) -> int:
     return round(1000 * snapshot.at)
+
+
+# ---- rates of right items ------------------------------------------------------------------------------------------
+
+_ANSWER = ("item_id", "model", "n_hints", "sample")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRates:
+    """Shares from 0 to 1. ``by_category``, ``by_picarats``: a mean over models for each item of the group;
+    ``by_model``: model, category, mean over items; ``by_item``: a mean over models, by the votes alone.
+
+    ``judge``: who says what is right, by item; ``corrected_judge``: in all other shares.
+    """
+
+    judge: str
+    corrected_judge: str
+    by_item: Sequence[float]
+    by_category: Mapping[str, Sequence[float]]
+    by_picarats: Mapping[str, Sequence[float]]
+    by_model: Mapping[str, Mapping[str, float]]
+
+
+def item_rates(folder: RunFolder, metric: str) -> ItemRates:
+    """Read the shares from the scores. Never judged counts as wrong.
+
+    Where there are labels, a vote counts as often as people say right at that vote, and a labelled answer by its label.
+    """
+    columns = (*_ANSWER, "metric", "yes", "total", "vote")
+    scores = run_tables.table(folder, "scores", columns).filter(metric=metric)
+    judge = "the rule" if scores.height and scores["total"].null_count() == scores.height else "the jury"
+    share = pl.when(pl.col("total") > 0).then(pl.col("yes") / pl.col("total")).otherwise(pl.col("vote"))
+    votes = scores.with_columns(share=share.fill_null(0.0).fill_nan(0.0).clip(0.0, 1.0))
+    corrected = None if judge == "the rule" else _corrected(folder, votes, metric)
+    worth = pl.col("payload").str.extract(r'"_picarats":\s*(\d+)', 1).cast(pl.Int64, strict=False)
+    items = run_tables.table(folder, "items", ("item_id", "category", "payload"))
+    items = items.select("item_id", "category", picarats=worth)
+    best = (votes if corrected is None else corrected).join(items, on="item_id", how="left", maintain_order="left")
+    by_item = best.group_by("item_id", "category", "picarats", maintain_order=True).agg(pl.col("share").mean())
+    by_model: dict[str, dict[str, float]] = {}
+    means = best.drop_nulls("category").group_by("model", "category", maintain_order=True).agg(pl.col("share").mean())
+    for model, category, rate in means.iter_rows():
+        by_model.setdefault(short_line(model), {})[short_line(category)] = rate
+    return ItemRates(
+        judge=judge,
+        corrected_judge=judge if corrected is None else "the jury, corrected by people’s labels",
+        by_item=votes.group_by("item_id", maintain_order=True).agg(pl.col("share").mean())["share"].to_list(),
+        by_category=_grouped(by_item, "category"),
+        by_picarats=_grouped(by_item, "picarats"),
+        by_model=by_model,
+    )
+
+
+def _corrected(folder: RunFolder, votes: pl.DataFrame, metric: str) -> pl.DataFrame | None:
+    """Return the votes with other shares; None where no label says anything of the votes on this metric."""
+    record = read_record(folder.tables)
+    bins = () if record is None or record.diagnosis.metric != metric else record.diagnosis.bins
+    # Jeffreys' estimate, as the intervals of the votes on the judges' page
+    rows = [(vote.yes, vote.total, (vote.positives + 0.5) / (vote.labels + 1)) for vote in bins if vote.labels]
+    if not rows:
+        return None
+    rates = pl.DataFrame(rows, {"yes": pl.Int64, "total": pl.Int64, "rate": pl.Float64}, orient="row")
+    keys = (pl.col("n_hints").cast(pl.Int64).fill_null(0), pl.col("sample").cast(pl.Int64).fill_null(1))
+    labels = run_tables.table(folder, "labels", (*_ANSWER, metric) if metric in METRICS else _ANSWER).with_columns(keys)
+    label = pl.col(metric).cast(pl.Float64) if metric in METRICS else pl.lit(None, pl.Float64)
+    labels = labels.select(*_ANSWER, label=label).unique(_ANSWER, maintain_order=True)
+    votes = votes.with_columns(*keys, pl.col("yes").cast(pl.Int64), pl.col("total").cast(pl.Int64))
+    rated = votes.join(rates.filter(pl.col("total") > 0), on=("yes", "total"), how="left", maintain_order="left")
+    rated = rated.join(labels, on=_ANSWER, how="left", maintain_order="left")
+    return rated.with_columns(share=pl.coalesce("label", "rate", "share"))
+
+
+def _grouped(rates: pl.DataFrame, column: str) -> dict[str, list[float]]:
+    shares: dict[str, list[float]] = {}
+    for name, share in rates.drop_nulls(column).sort(column, maintain_order=True).select(column, "share").iter_rows():
+        if name != "":
+            shares.setdefault(short_line(name), []).append(share)
+    return shares

@@ -9,9 +9,19 @@ from dataclasses import replace
 from layton_batch.columns import Column, OutputForm
 from layton_batch.costs.notes import bill_notes
 from layton_batch.costs.report import COLUMNS, UNKNOWN, CostLine, CostReport, cost_table, share_text
-from layton_batch.site.html_table import HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable, html_column
-from layton_batch.site.pages import more_assets, render, sentence, short_line
-from layton_batch.site.run_site import RunSite
+from layton_batch.site.board import RunSite
+from layton_batch.site.pages import (
+    HtmlBody,
+    HtmlCell,
+    HtmlColumn,
+    HtmlRow,
+    HtmlTable,
+    html_column,
+    more_assets,
+    render,
+    sentence,
+    short_line,
+)
 
 STAGES = {"predict": "answers", "judge": "jury", "rejudge": "jury on labelled answers"}
 _TOKENS = frozenset({"input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"})

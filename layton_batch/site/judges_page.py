@@ -14,10 +14,9 @@ from layton_batch.scoring.judges_told import (
     mistakes_told,
     verdicts_told,
 )
-from layton_batch.site.html_table import plain_table
-from layton_batch.site.items_page import ListedItem
-from layton_batch.site.pages import sentence, short_line
-from layton_batch.site.run_site import RunSite
+from layton_batch.site.board import RunSite
+from layton_batch.site.items import ListedItem
+from layton_batch.site.pages import plain_table, sentence, short_line
 
 MOST_ROWS = 500
 """Most rows of a table that a page shows."""

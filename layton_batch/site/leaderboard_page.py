@@ -15,9 +15,8 @@ from layton_batch.costs.report import CostReport
 from layton_batch.files import tables
 from layton_batch.scoring.history import BoardSnapshot, changes, snapshots
 from layton_batch.scoring.leaderboard import ASSUMES
-from layton_batch.site.board import board_table, failure_table
+from layton_batch.site.board import RunSite, board_table, failure_table
 from layton_batch.site.pages import short_line
-from layton_batch.site.run_site import RunSite
 from layton_batch.site.run_tables import BoardSettings
 from layton_batch.text import number_text, plural, with_guard
 

@@ -12,10 +12,9 @@ from layton_batch.files.digests import file_digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.leaderboard import UNCALIBRATED
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER
-from layton_batch.site.board import Board
-from layton_batch.site.html_table import HtmlTable, plain_table
-from layton_batch.site.pages import passage, short_line
-from layton_batch.site.run_site import RunSite
+from layton_batch.site.board import Board, RunSite
+from layton_batch.site.pages import HtmlTable, passage, plain_table, short_line
+from layton_batch.site.run_tables import frozen_manifest
 from layton_batch.site.sent import MOST_SYSTEMS
 
 _QUIET = ("name", "models", "prices", "prompts", "limits")
@@ -27,7 +26,7 @@ def write_method_page(site: RunSite, systems: Sequence[str]) -> None:
 
     ``systems``: system texts by number. Raises FileError for a file that cannot be read.
     """
-    frozen = _frozen(site.folder)
+    frozen = frozen_manifest(site.folder)
     manifest, prompts = _table(frozen.get("manifest")), _table(frozen.get("prompts"))
     site.write(
         "method.html",
@@ -84,12 +83,13 @@ _HINTS = "How many of an item’s hints stand in the question that the models we
 def _terms(board: Board, here: Board | None, *, has_hints: bool) -> tuple[tuple[str, str], ...]:
     """Return each term of the board with its meaning."""
     how = "A rule grades every answer." if board.by_rule else _METHODS.get(board.method, "")
+    boards, with_this_set = [board, here] if here else [board], " With this set chosen: "
     score = " ".join(filter(None, (board.score_words, how, _FAILURES)))
     meanings = {
         "Score": score,
         **({"This set": _THIS_SET} if here else {}),
-        "Intervals": _both(board.meaning, here.meaning if here else None),
-        "Rank range": _both(board.range_meaning, here.range_meaning if here else None),
+        "Intervals": with_this_set.join(shown.meaning for shown in boards),
+        "Rank range": with_this_set.join(shown.range_meaning for shown in boards),
         "Better than": _BETTER,
         **(_OF_RULES if board.by_rule else _OF_JURIES),
         **_OF_ALL,
@@ -98,18 +98,7 @@ def _terms(board: Board, here: Board | None, *, has_hints: bool) -> tuple[tuple[
     return tuple((term, words) for term, words in meanings.items() if words)
 
 
-def _both(words: str, here: str | None) -> str:
-    return f"{words} With this set chosen: {here}" if here else words
-
-
 # ---- the frozen manifest -------------------------------------------------------------------------------------------
-
-
-def _frozen(folder: RunFolder) -> Mapping[str, object]:
-    try:
-        return _table(orjson.loads(folder.manifest.read_bytes()))
-    except (OSError, ValueError):
-        return {}
 
 
 def _table(value: object) -> Mapping[str, object]:
@@ -156,12 +145,9 @@ def _model(spec: Mapping[str, object]) -> tuple[str, ...]:
 
 def _revision(revision: Mapping[str, object]) -> tuple[str, ...]:
     changes = revision.get("changes")
-    listed = changes if isinstance(changes, list) else []
     at = short_line(revision.get("at")).replace("T", " ").replace("Z", " UTC")
-    return (
-        short_line(revision.get("number")), at, "; ".join(short_line(change, 300) for change in listed),
-        short_line(revision.get("asked")),
-    )  # fmt: skip
+    listed = "; ".join(short_line(change, 300) for change in changes) if isinstance(changes, list) else ""
+    return short_line(revision.get("number")), at, listed, short_line(revision.get("asked"))
 
 
 def _hashes(folder: RunFolder) -> Iterator[tuple[str, str]]:

@@ -1,20 +1,30 @@
-"""A page a model: its numbers, how it did in each category, and its answer to every item."""
+"""A page a model: its numbers, how it did in each category, and its answer to every item; and two models beside each
+other: the page that compares them, and the data behind it.
+
+Of the comparison, names, marks and probabilities stand in the page; a model's answers in a file of their own, which the
+page loads.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import orjson
 import polars as pl
 
-from layton_batch.site.compare_page import compares_items, write_answers
-from layton_batch.site.items_page import ListedItem, Tally
-from layton_batch.site.run_site import RunSite
-from layton_batch.site.run_tables import portions, replies
-from layton_batch.site.sent import SentRequests, settings_text
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring.compare import MOST_COMPARED
+from layton_batch.site.board import RunSite
+from layton_batch.site.items import ListedItem, Tally
+from layton_batch.site.pages import short_line
+from layton_batch.site.run_tables import portions, replies, table
+from layton_batch.site.sent import SentRequests
 
 _SHOWN = ("place", "standing", "answer", "verdict", "vote")
-_SIGNS = {"right": "✓", "partly": "~", "wrong": "✗", "void": "✗", "disputed": "!", "open": "–"}
+_RESULTS = {"right": "✓", "partly": "~", "wrong": "✗", "void": "✗", "disputed": "!", "open": "–"}
 
 
 def write_model_pages(site: RunSite, items: Sequence[ListedItem], sent: SentRequests) -> list[str]:
@@ -43,9 +53,104 @@ def write_model_pages(site: RunSite, items: Sequence[ListedItem], sent: SentRequ
             site.write(
                 f"models/{row.page}", "model.html", row=row,
                 row_here=on_this_set.get(row.key), tally=Tally(total, by_rule), categories=tallies,
-                replies=mine.select(_SHOWN).iter_rows(named=True), items=items, signs=_SIGNS,
-                settings=settings_text(sent.settings.get(row.model)),
+                replies=mine.select(_SHOWN).iter_rows(named=True), items=items, signs=_RESULTS,
+                settings=sent.settings_of(row.model),
             )  # fmt: skip
             if compares:
                 marks[place] = write_answers(site.building, place, mine.unique("place", keep="first"), len(items))
     return marks if compares else []
+
+
+# ---- the comparison ------------------------------------------------------------------------------------------------
+
+MOST_CELLS = 400_000
+"""Models times items: beyond it the page leaves out on which items two models differ."""
+ANSWERS = "compare"
+"""The folder of the models' answers."""
+LONGEST_TEXT = 600
+"""Characters of a text that the page shows; the item's page has all."""
+_SIGNS = {True: "✓", False: "✗", None: "?"}
+
+
+def has_comparison(folder: RunFolder, rows: int) -> bool:
+    """Tell whether the board has at least two models and not too many to compare."""
+    return 1 < rows <= MOST_COMPARED and not table(folder, "pairs", ("model",)).is_empty()
+
+
+def compares_items(folder: RunFolder, rows: int, items: int) -> bool:
+    """Tell whether the comparison says on which items two models differ."""
+    return has_comparison(folder, rows) and 0 < rows * items <= MOST_CELLS
+
+
+def write_answers(building: Path, place: int, answers: pl.DataFrame, count: int) -> str:
+    """Write a model's replies to ``count`` items, the first to each: answer, justification, verdict, and each judge
+    with its signs. Return a letter an item."""
+    entries: list[object] = [None] * count
+    marks = ["-"] * count
+    for reply in answers.iter_rows(named=True):
+        judges = [f"{short_line(judge['judge'])} {_judge_signs(judge)} {short_line(judge['reason'])}".rstrip()
+                  for judge in reply["judges"] or () if judge["judge_provider"] is not None]  # fmt: skip
+        verdict = " · ".join(filter(None, (short_line(reply["verdict"]), reply["vote"])))
+        texts = [short_line(reply[name], LONGEST_TEXT) for name in ("answer", "justification")]
+        entries[reply["place"]] = [*texts, verdict, judges]
+        marks[reply["place"]] = reply["mark"]
+    _write_script(building, f"{place}.js", f"(window.modelAnswers ??= {{}})[{place}]", entries)
+    return "".join(marks)
+
+
+def _judge_signs(judge: Mapping[str, object]) -> str:
+    answer, reason, note = judge["is_answer_correct"], judge["is_justification_correct"], judge["note"]
+    return _SIGNS[answer] + (_SIGNS[reason] if reason is not None or note is not None else "")  # type: ignore[index]
+
+
+def _write_script(building: Path, name: str, variable: str, entries: Sequence[object]) -> None:
+    """Write a line an entry, so that a change of one shows as one."""
+    (building / ANSWERS).mkdir(exist_ok=True)
+    lines = b"".join(orjson.dumps(entry) + b",\n" for entry in entries)
+    (building / ANSWERS / name).write_bytes(b"%s = [\n%s];\n" % (variable.encode(), lines))
+
+
+def write_compare_page(site: RunSite, items: Sequence[ListedItem], marks: Sequence[str]) -> None:
+    """Write the page with its data: ``models``, ``items`` (page, name), ``marks`` (a letter an item, by model),
+    ``scores`` (on these items, on new ones) and ``better`` (by pair ``i,j``: percent on these items, percent on new
+    ones, and the ends of the intervals of both differences, in points).
+
+    ``marks``: of each row, none where items are not compared.
+    """
+    folder, board = site.folder, site.board
+    columns = ("model", "n_hints", "other", "other_hints", "better", "lower", "upper",
+               "better_new", "lower_new", "upper_new")  # fmt: skip
+    places = {(row.values["model"], row.hints): place for place, row in enumerate(board.rows)}
+    better = {}
+    for model, hints, other, other_hints, here, low, high, new, new_low, new_high in table(
+        folder, "pairs", columns
+    ).iter_rows():
+        pair = places.get((model, hints)), places.get((other, other_hints))
+        if None not in pair:
+            better[f"{pair[0]},{pair[1]}"] = (_percent(here), _percent(new), (low, high), (new_low, new_high))
+    if marks:
+        _write_script(site.building, "items.js", "window.comparedItems", _items(folder, len(items)))
+    data = {
+        "models": [board.name(row) for row in board.rows],
+        "items": [[item.name, short_line(item.item_id, 60)] for item in items] if marks else [],
+        "marks": marks,
+        "better": better,
+        "scores": [[row.values.get("set_score"), row.values.get("new_score") or row.values["score"]]
+                   for row in board.rows],
+    }  # fmt: skip
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    site.write("compare.html", loads=True, data=text)
+
+
+def _items(folder: RunFolder, count: int) -> list[list[str]]:
+    """Return question and reference of each item; items that only predictions have come last, without both."""
+    parts = ("answer", "justification", "solution")
+    rows = table(folder, "items", ("question", *parts))
+    has_text = [pl.when(pl.col(part).str.strip_chars() != "").then(pl.col(part)) for part in parts]
+    texts = rows.select("question", reference=pl.coalesce(has_text)).iter_rows()
+    shown = [[short_line(question, LONGEST_TEXT), short_line(reference, LONGEST_TEXT)] for question, reference in texts]
+    return shown + [["", ""]] * (count - len(shown))
+
+
+def _percent(chance: float | None) -> float | None:
+    return None if chance is None else round(100 * chance, 1)

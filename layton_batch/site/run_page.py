@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from layton_batch.clock import utc
@@ -11,9 +11,18 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.status import JobStatus, RunState, Status
-from layton_batch.site.html_table import NOTHING, HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable, plain_table
-from layton_batch.site.pages import macros, short_line
-from layton_batch.site.run_site import RunSite
+from layton_batch.site.board import RunSite
+from layton_batch.site.pages import (
+    NOTHING,
+    HtmlBody,
+    HtmlCell,
+    HtmlColumn,
+    HtmlRow,
+    HtmlTable,
+    macros,
+    plain_table,
+    short_line,
+)
 from layton_batch.states import Lifecycle
 from layton_batch.text import plural
 
@@ -43,12 +52,14 @@ def write_run_page(site: RunSite, status: Status) -> None:
                   key=lambda batch: (batch.submitted_at or float("inf"), batch.id))  # fmt: skip
     begin = min((batch.submitted_at for batch in sent if batch.submitted_at), default=0.0)
     end = max((moment for batch in sent if (moment := _last(batch))), default=begin)
-    roles = {job.id: _role(job.role) for job in status.jobs}
+    roles = {job.id: _role(job) for job in status.jobs}
     rows = [_row(batch, roles.get(batch.job_id, ""), begin, (end - begin) or 1.0) for batch in sent[:MOST_BATCHES]]
     caption = "Batches in the order in which they were sent"
     site.write(
         "run.html",
-        by_role=_by_role(status.jobs), by_job=_by_job(status.jobs), batch_counts=_batch_counts(status.batches),
+        by_role=_outcomes("Requests by outcome", ("asked for",), status.jobs, "role"),
+        by_job=_outcomes("Requests by job and outcome", ("asked for", "provider", "model"), status.jobs, "id"),
+        batch_counts=_batch_counts(status.batches),
         failures=_failures(site.folder, status),
         batches=HtmlTable(caption, _COLUMNS, [HtmlBody(rows, "batch-rows")], kind="cards batches") if rows else None,
         begin=_moment(begin), end=_moment(end), took=_duration(end - begin) if end > begin else "",
@@ -59,32 +70,23 @@ def write_run_page(site: RunSite, status: Status) -> None:
 # ---- requests ------------------------------------------------------------------------------------------------------
 
 
-def _by_role(jobs: Sequence[JobStatus]) -> HtmlTable | None:
-    roles = list(dict.fromkeys(job.role for job in jobs))
-    rows = [((_role(role),), [job for job in jobs if job.role == role]) for role in roles]
-    return _outcomes("Requests by outcome", ("asked for",), rows)
-
-
-def _by_job(jobs: Sequence[JobStatus]) -> HtmlTable | None:
-    rows = [((_role(job.role), job.provider, job.model), [job]) for job in jobs]
-    return _outcomes("Requests by job and outcome", ("asked for", "provider", "model"), rows)
-
-
-def _outcomes(
-    caption: str, heads: Sequence[str], rows: Sequence[tuple[Sequence[str], Sequence[JobStatus]]]
-) -> HtmlTable | None:
-    """Show numbers of requests; outcomes that nothing had are left out."""
-    jobs = [job for _, row_jobs in rows for job in row_jobs]
-    shown = [name for name in OUTCOMES if name == "succeeded" or any(getattr(job, name) for job in jobs)]
-    names = ("requests", *shown)
+def _outcomes(caption: str, heads: Sequence[str], jobs: Sequence[JobStatus], by: str) -> HtmlTable | None:
+    """Show numbers of requests, a row for all jobs of which ``by`` is the same; outcomes that nothing had are left
+    out."""
+    shown = ["requests", *(name for name in OUTCOMES if name == "succeeded" or any(getattr(job, name) for job in jobs))]
+    groups: dict[str, list[JobStatus]] = defaultdict(list)
+    for job in jobs:
+        groups[getattr(job, by)].append(job)
     lines = tuple(
-        (*texts, *(f"{sum(getattr(job, name) for job in row_jobs):,}" for name in names)) for texts, row_jobs in rows
-    )
-    return plain_table(Table(columns(*heads, *names, text=heads), lines), caption)
+        (*(_role(part[0]), part[0].provider, part[0].model)[: len(heads)],
+         *(f"{sum(getattr(job, name) for job in part):,}" for name in shown))
+        for part in groups.values()
+    )  # fmt: skip
+    return plain_table(Table(columns(*heads, *shown, text=heads), lines), caption)
 
 
-def _role(role: str) -> str:
-    return _ROLES.get(role, role)
+def _role(job: JobStatus) -> str:
+    return _ROLES.get(job.role, job.role)
 
 
 def _failures(folder: RunFolder, status: Status) -> HtmlTable | None:

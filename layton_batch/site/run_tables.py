@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 import polars as pl
@@ -70,11 +71,20 @@ class BoardSettings:
     colours: Mapping[str, str] = field(default_factory=dict)
 
 
-def board_settings(folder: RunFolder) -> BoardSettings:
-    """Read the frozen manifest; nothing but defaults where there is none that can be read."""
+def frozen_manifest(folder: RunFolder) -> Mapping[str, object]:
+    """Read the run's frozen manifest and what stands beside it; empty where there is none that can be read."""
     try:
         frozen = orjson.loads(folder.manifest.read_bytes())
-        manifest = frozen["manifest"]
+    except (OSError, ValueError):
+        return {}
+    return frozen if isinstance(frozen, dict) else {}
+
+
+def board_settings(folder: RunFolder) -> BoardSettings:
+    """Read the frozen manifest; nothing but defaults where there is none that can be read."""
+    frozen = frozen_manifest(folder)
+    try:
+        manifest: Any = frozen["manifest"]
         items, scoring = manifest.get("items", {}), manifest.get("scoring", {})
         site, hints = manifest.get("site") or {}, items.get("hints", 0)
         links = ((short_line(name), _matching(_ADDRESS, link)) for name, link in site.get("links", {}).items())
@@ -95,7 +105,7 @@ def board_settings(folder: RunFolder) -> BoardSettings:
             address=f"{address.rstrip('/')}/" if (address := _matching(_ADDRESS, site.get("address"))) else "",
             colours={name: colour for name, colour in colours if colour},
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return BoardSettings()
 
 
@@ -109,7 +119,7 @@ def _matching(pattern: re.Pattern[str], value: object) -> str:
 
 def failures(folder: RunFolder, metric: str) -> dict[str, dict[str, int]]:
     """Count the rule's failures by model and kind. Raises DamagedTableError as ``table``."""
-    flags = table(folder, "scores", ["model", "metric", "flag"]).filter(pl.col("metric") == metric).drop_nulls("flag")
+    flags = table(folder, "scores", ["model", "metric", "flag"]).filter(metric=metric).drop_nulls("flag")
     counts: dict[str, dict[str, int]] = {}
     for model, flag, count in flags.group_by("model", "flag", maintain_order=True).len().iter_rows():
         counts.setdefault(model, {})[flag] = count
@@ -118,9 +128,8 @@ def failures(folder: RunFolder, metric: str) -> dict[str, dict[str, int]]:
 
 def is_graded_by_rule(folder: RunFolder, metric: str) -> bool:
     """Return whether a rule graded any answer. Raises DamagedTableError as ``table``."""
-    scores = table(folder, "scores", ("metric", "total", "vote"))
-    ruled = (pl.col("metric") == metric) & pl.col("total").is_null() & pl.col("vote").is_not_null()
-    return not scores.filter(ruled).is_empty()
+    scores = table(folder, "scores", ("metric", "total", "vote")).filter(metric=metric)
+    return not scores.filter(pl.col("total").is_null() & pl.col("vote").is_not_null()).is_empty()
 
 
 def date_of_tables(folder: RunFolder) -> str:
@@ -189,13 +198,16 @@ def replies(
         predictions = predictions.with_columns(raw.str.slice(0, LONGEST), raw_size=raw.str.len_chars())
         predictions = predictions.join(_usage(folder, predictions["custom_id"]), on="custom_id", how="left",
                                        maintain_order="left")  # fmt: skip
-    scores = rows("scores", "metric", "yes", "total", "vote", "flag").filter(pl.col("metric") == metric)
-    scores = scores.drop("metric").with_columns(is_scored=True)
+    scores = rows("scores", "metric", "yes", "total", "vote", "flag").filter(metric=metric).drop("metric")
     verdicts = rows("verdicts", *_VERDICT).group_by(KEY, maintain_order=True).agg(
         judges=pl.struct(_VERDICT), has_jury=pl.col("judge_provider").is_not_null().any()
     )  # fmt: skip
     labels = rows("labels", "labels", *METRICS)
-    for other in (scores.unique(KEY, keep="last"), verdicts, labels.unique(KEY, keep="last")):
+    for other in (
+        scores.with_columns(is_scored=True).unique(KEY, keep="last"),
+        verdicts,
+        labels.unique(KEY, keep="last"),
+    ):
         predictions = predictions.join(other, on=KEY, how="left", maintain_order="left")
     return _with_results(predictions, pl.col(metric) if metric in METRICS else pl.lit(None, pl.Boolean))
 
@@ -221,8 +233,7 @@ def _with_results(rows: pl.DataFrame, label: pl.Expr) -> pl.DataFrame:
     verdict = (
         pl.when(disputed & label).then(pl.lit("labelled right, the jury says wrong"))
         .when(disputed).then(pl.lit("labelled wrong, the jury says right"))
-        .when((standing == "void") & (tag == "")).then("kind")
-        .when((standing == "void") & by_rule).then("tag")
+        .when((standing == "void") & by_rule & (tag != "")).then("tag")
         .when(standing == "void").then("kind")
         .when(by_rule & (standing == "partly")).then(pl.format("{}, {}%", "tag", (100 * vote).round().cast(pl.Int64)))
         .when(by_rule & (standing == "wrong")).then("tag")

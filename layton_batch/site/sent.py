@@ -7,7 +7,7 @@ written. Texts that answers share are told from others by their content, so that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
@@ -43,45 +43,37 @@ class SentRequest:
 class SentRequests:
     """The requests of a run's answers, by custom_id, also of answers that another run paid for.
 
-    ``systems``: the system texts, by number - 1; ``settings``: by model as pages name it, what its requests say besides
-    texts.
+    ``systems``: the number of each system text, from 1; ``settings``: by model as pages name it, what its requests say
+    besides texts.
     """
 
     def __init__(self, folder: RunFolder, stack: ExitStack) -> None:
-        self.systems: list[str] = []
+        self.systems: dict[str, int] = {}
         self.settings: dict[str, dict[str, None]] = {}
-        self._numbers: dict[str, int] = {}
-        self._files: list[mmap] = []
-        self._places: dict[str, tuple[int, int, int]] = {}
+        self._places: dict[str, tuple[mmap, int, int]] = {}
         reused = _reused(folder)
-        paths = [*_batch_files(folder), *dict.fromkeys(path for path, _ in reused.values())]
-        if sum(path.stat().st_size for path in paths) > MOST_BYTES:
+        own = sorted(folder.batches.glob(f"{Role.PREDICT}-*/request.jsonl"))  # ids begin with the job's role
+        sizes = {path: path.stat().st_size for path in (*own, *(path for path, _ in reused.values())) if path.exists()}
+        if sum(sizes.values()) > MOST_BYTES:
             return
-        for path in paths:
-            if path.stat().st_size:
-                self._look_through(path, stack)
+        for path in (path for path, size in sizes.items() if size):
+            content = mmap(stack.enter_context(path.open("rb")).fileno(), 0, access=ACCESS_READ)
+            start = 0
+            for line in iter(stack.enter_context(content).readline, b""):
+                if name := _ID.search(line, 0, 400):
+                    self._places[name[1].decode("utf-8", "replace")] = content, start, start + len(line)
+                start += len(line)
         for custom_id, (_, paid_as) in reused.items():
             if paid_as in self._places:
                 self._places.setdefault(custom_id, self._places[paid_as])
 
-    def _look_through(self, path: Path, stack: ExitStack) -> None:
-        handle = stack.enter_context(path.open("rb"))
-        content = stack.enter_context(mmap(handle.fileno(), 0, access=ACCESS_READ))
-        number, start = len(self._files), 0
-        self._files.append(content)
-        for line in iter(content.readline, b""):
-            if name := _ID.search(line, 0, 400):
-                self._places[name[1].decode("utf-8", "replace")] = number, start, start + len(line)
-            start += len(line)
-
     def of(self, custom_id: str, model: str) -> SentRequest | None:
         """Return the request as it was sent last; None if its batch file is missing."""
-        place = self._places.get(custom_id)
-        if place is None:
+        if custom_id not in self._places:
             return None
-        number, start, end = place
+        content, start, end = self._places[custom_id]
         try:
-            line = orjson.loads(self._files[number][start:end])
+            line = orjson.loads(content[start:end])
         except ValueError:
             return None
         return self._sent(line, model) if isinstance(line, dict) else None
@@ -90,48 +82,30 @@ class SentRequests:
         body = next((content for name in _BODIES if isinstance(content := line.get(name), dict)), line)
         systems = [text for name in _SYSTEMS for text in _texts(body.get(name))]
         texts: list[str] = []
-        for message in _listed(next((body[name] for name in _MESSAGES if name in body), None)):
+        messages = next((body[name] for name in _MESSAGES if name in body), [])
+        for message in messages if isinstance(messages, list) else [messages]:
             role = message.get("role") if isinstance(message, dict) else None
             (systems if role in ("system", "developer") else texts).extend(_texts(message))
         settings = self.settings.setdefault(model, {})
         if len(settings) <= _MOST_SETTINGS:
             rest = {name: value for name, value in body.items() if name not in _SYSTEMS and name not in _MESSAGES}
             settings[orjson.dumps(rest).decode()] = None
-        return SentRequest(self._number("\n\n".join(systems)), tuple(texts))
+        system = "\n\n".join(systems)
+        return SentRequest(self.systems.setdefault(system, len(self.systems) + 1) if system else 0, tuple(texts))
 
-    def _number(self, system: str) -> int:
-        if not system:
-            return 0
-        number = self._numbers.setdefault(system, len(self.systems) + 1)
-        if number > len(self.systems):
-            self.systems.append(system)
-        return number
-
-
-def settings_text(settings: Mapping[str, None] | None) -> tuple[str, ...]:
-    """Return the settings of a model's requests, a line each; none if they differ by item."""
-    lines = list(settings or ())
-    return tuple(short_line(line, 2_000) for line in lines) if len(lines) <= _MOST_SETTINGS else ()
-
-
-def _batch_files(folder: RunFolder) -> Iterator[Path]:
-    """Yield the batch files of the participants' jobs, whose ids begin with their role."""
-    yield from sorted(folder.batches.glob(f"{Role.PREDICT}-*/request.jsonl"))
+    def settings_of(self, model: str) -> list[str]:
+        """Return the settings of a model's requests, a line each; none if they differ by item."""
+        lines = self.settings.get(model, {})
+        return [short_line(line, 2_000) for line in lines] if len(lines) <= _MOST_SETTINGS else []
 
 
 def _reused(folder: RunFolder) -> dict[str, tuple[Path, str]]:
     """Return the batch file and the custom_id there of each answer that another run paid for."""
-    rows = table(folder, "reused", ("custom_id", "role", "run", "batch_id", "paid_as")).iter_rows()
-    origins = {
+    rows = table(folder, "reused", ("custom_id", "role", "run", "batch_id", "paid_as")).filter(role=str(Role.PREDICT))
+    return {
         custom_id: (folder.workspace.batch(run_id, batch_id).request_file, paid_as)
-        for custom_id, role, run_id, batch_id, paid_as in rows
-        if role == Role.PREDICT
+        for custom_id, _, run_id, batch_id, paid_as in rows.iter_rows()
     }
-    return {custom_id: place for custom_id, place in origins.items() if place[0].exists()}
-
-
-def _listed(value: object) -> Sequence[object]:
-    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -142,8 +116,5 @@ def _texts(value: object) -> Iterator[str]:
         for part in value:
             yield from _texts(part)
     elif isinstance(value, dict):
-        inner = next((value[name] for name in ("text", "content", "parts") if name in value), None)
-        if inner is not None:
-            yield from _texts(inner)
-        else:
-            yield _PICTURE
+        inner = next((value[name] for name in ("text", "content", "parts") if name in value), _PICTURE)
+        yield from _texts(_PICTURE if inner is None else inner)

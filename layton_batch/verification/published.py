@@ -14,10 +14,9 @@ from layton_batch.errors import DataError
 from layton_batch.files import limits
 from layton_batch.files.addresses import fetch, fetch_below
 from layton_batch.settings import Settings
-from layton_batch.site.build import MARKER
-from layton_batch.site.front_page import MARKER as FRONT
-from layton_batch.site.site_digests import DIGESTS, is_file_name
-from layton_batch.verification.verify import Verification, listed_runs, verify_site
+from layton_batch.site.build import DIGESTS, FRONT, MARKER, is_file_name
+from layton_batch.verification.recompute import Verification
+from layton_batch.verification.verify import listed_runs, verify_site
 
 _PAGE = "index.html"
 

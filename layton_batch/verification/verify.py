@@ -2,78 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 import orjson
+import polars as pl
+from polars.testing import assert_frame_equal
+from sqlalchemy import and_, select
 
 from layton_batch.errors import DamagedTableError, DataError, MissingSourceError
 from layton_batch.files import tables
 from layton_batch.files.digests import changed_files
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import FileDigest
 from layton_batch.runs.folders import stored_manifest
 from layton_batch.runs.imported import is_imported
 from layton_batch.runs.labels import read_label_actions
 from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import event_row, open_store, recorded_files
-from layton_batch.scoring.leaderboard import complete
 from layton_batch.settings import Settings
-from layton_batch.site.build import ANSWERS, MARKER, SOURCES, build_site, made_from
-from layton_batch.site.front_page import MARKER as FRONT
-from layton_batch.site.site_digests import DIGESTS, differing_files
+from layton_batch.site.build import ANSWERS, DIGESTS, FRONT, MARKER, SOURCES, build_site, differing_files, made_from
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import OPEN
+from layton_batch.store import schema
+from layton_batch.store.engine import shown
 from layton_batch.store.intents import strange_intents
 from layton_batch.store.run_store import RunStore
-from layton_batch.verification.differences import compare_folders, count_files
-from layton_batch.verification.inputs import RunSources, copied_sources, unpacked_sources
-from layton_batch.verification.recompute import Recomputation, recompute
-from layton_batch.verification.row_checks import check_rows
+from layton_batch.verification.recompute import RunSources, Verification, copied_sources, recompute, unpacked_sources
 
 _BOARD = frozenset({"leaderboard", "pairs", "label_need", "judges", "labels"})
 """Tables that are made with the board."""
 _BY_JOB = ("predictions", "verdicts", "rejudged", "grades", "scores", "reused")
 CHANGED = "was changed since it was written (its digest differs)"
-
-
-@dataclass(slots=True)
-class Verification:
-    """Result of a verification.
-
-    ``differences``: a sentence for each part that differs from its record or its recomputation. ``notes``: parts that
-    could not be checked. ``files``: number of files checked by digest or recomputed. ``pages``: number of compared
-    pages.
-    """
-
-    name: str
-    files: int = 0
-    answers: int = 0
-    predictions: int = 0
-    verdicts: int = 0
-    labels: int = 0
-    models: int = 0
-    pages: int = 0
-    dollars: Decimal = Decimal(0)
-    differences: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def take(self, done: Recomputation) -> None:
-        """Count what was computed again."""
-        self.answers, self.dollars = done.answers, done.dollars
-        self.differences += done.differences
-        if done.at_other_prices:
-            self.notes.append(
-                f"the cost of {done.at_other_prices} answers is taken as it was recorded: this version has other prices"
-            )
-        folder = done.folder.tables
-        self.predictions = tables.read(folder, "predictions", ["item_id"]).height
-        self.labels = tables.read(folder, "labels", ["item_id"]).height
-        self.models = complete(tables.read(folder, "leaderboard", ["progress"])).height
-        self.verdicts = sum(tables.read(folder, name, ["item_id"]).height for name in ("verdicts", "rejudged"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +90,7 @@ def _verify_run(folder: RunFolder, settings: Settings, checked: Verification) ->
         progress = read_progress(store)
         with copied_sources(folder, store) as sources:
             checked.differences += _check_others(folder, store, sources)
-            checked.take(recompute(sources, Settings(settings.cwd)))
+            recompute(sources, Settings(settings.cwd), checked)
             checked.differences += compare_run(folder, sources, progress, checked)
 
 
@@ -261,7 +227,7 @@ def _is_among(names: frozenset[str], folder: RunFolder, path: Path) -> bool:
     return not names.isdisjoint({name.as_posix(), name.parts[0]})
 
 
-# ---- a site ----------------------------------------------------------------------------------------------------------
+# ---- a site --------------------------------------------------------------------------------------------------------
 
 
 def is_site(folder: Path) -> bool:
@@ -321,12 +287,11 @@ def _verify_run_site(site: Path, settings: Settings, checked: Verification) -> V
             # the bundle is a stranger's: nothing that it names elsewhere is read
             settings = Settings(settings.cwd, only_below=sources.folder.workspace.root)
             try:
-                done = recompute(sources, settings, with_pages=False)
+                is_revised = recompute(sources, settings, checked, with_pages=False)
             except MissingSourceError as error:
                 checked.notes.append(f"nothing was computed again: {error}")
                 return checked
-            checked.take(done)
-            if done.is_revised:
+            if is_revised:
                 checked.differences += _compare_pages(site, sources, checked, settings)
             else:
                 checked.notes.append("no page was computed again: the site was written in the middle of an edit")
@@ -345,3 +310,164 @@ def _compare_pages(site: Path, sources: RunSources, checked: Verification, setti
             )  # fmt: skip
         checked.pages = count_files(pages)
         yield from compare_folders(site, pages, without={ANSWERS, SOURCES, DIGESTS})
+
+
+# ---- rows ----------------------------------------------------------------------------------------------------------
+
+_MOST_NAMED = 20
+
+
+def check_rows(folder: RunFolder, store: RunStore, manifest: Manifest) -> Iterator[str]:
+    """Yield a sentence for each row that contradicts another one, a file or an index. Raises what a value raises that
+    cannot be read."""
+    place = shown(store.engine.url)
+    with store.reading() as connection:
+        if store.engine.dialect.name == "sqlite":
+            lines = connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST_NAMED})").scalars()
+            yield from (f"{place}: {line}" for line in lines if line != "ok")
+        runs = schema.runs
+        frozen = connection.scalar(select(runs.c.manifest).where(runs.c.run_id == store.run_id))
+        is_same = frozen is not None and json.loads(frozen) == manifest.frozen()
+        if not is_same and not _was_stopped_at_an_edit(store):
+            yield f"{place}: its manifest of run {store.run_id} is not the one in {folder.manifest}"
+        requests, jobs = schema.requests, schema.jobs
+        mine = and_(jobs.c.key == requests.c.job, jobs.c.run_id == store.run_id)
+        is_first = and_(requests.c.reask == 0, requests.c.doublings == 0, requests.c.fingerprint.is_not(None))
+        other = select(jobs.c.job_id, requests.c.custom_id).where(mine, is_first)
+        other = other.where(requests.c.fingerprint != requests.c.answer).limit(_MOST_NAMED)
+        for job_id, custom_id in connection.execute(other):
+            yield f"{place}: job {job_id} ({custom_id}): its row wants an answer of another fingerprint"
+        batch_ids = {batch.id for batch in store.batches()}
+        provider_batches = schema.provider_batches
+        names = set(
+            connection.execute(
+                select(provider_batches.c.batch_id).where(provider_batches.c.run_id == store.run_id)
+            ).scalars()
+        )
+        yield from (
+            f"{place}: table {provider_batches.name} names batch {name!r}, which is none" for name in names - batch_ids
+        )
+    yield from _check_batches(folder, store, place)
+
+
+def _was_stopped_at_an_edit(store: RunStore) -> bool:
+    """Return whether nothing happened since another manifest was entered: ``run.json`` is written after the row."""
+    return [event.kind for event in store.events()[-1:]] in (["manifest_changed"], ["prices_changed"])
+
+
+def _check_batches(folder: RunFolder, store: RunStore, place: str) -> Iterator[str]:
+    """Check the path of each batch file, and the provider's id of each batch."""
+    provider_ids = store.provider_ids()
+    for batch in store.batches():
+        if batch.provider_id is not None and batch.provider_id not in provider_ids:
+            yield f"{place}: batch {batch.id}: no row knows its provider's id {batch.provider_id!r}"
+        path = folder.batch(batch.id).request_file
+        if batch.path and path.relative_to(folder.workspace.root).as_posix() != batch.path:
+            yield f"{place}: batch {batch.id}: its batch file is {path}, and its row says {batch.path!r}"
+
+
+# ---- files ---------------------------------------------------------------------------------------------------------
+
+# Differences between stored files and the same files computed again, named by file, byte and row. Pictures of charts
+# are not compared, for fonts differ between machines: their data are, which stand beside them as JSON.
+_CHUNK = 1 << 20
+_RELATIVE, _ABSOLUTE = 1e-9, 1e-12
+"""Numbers of other processors may differ in their last digits, which no board prints."""
+
+
+def compare_folders(stored: Path, computed: Path, without: Set[str] = frozenset()) -> Iterator[str]:
+    """Yield a sentence for each file below ``computed`` that is not the same below ``stored``.
+
+    Tables are the same if their numbers and texts are, pages if all but the pictures of charts is. ``without``: names
+    of files and folders that are not compared.
+    """
+    names = {path.relative_to(folder) for folder in (stored, computed) for path in _files(folder)}
+    for name in sorted(names):
+        if without.isdisjoint({name.as_posix(), name.parts[0]}):
+            yield from _compare(stored / name, computed / name)
+
+
+def count_files(folder: Path) -> int:
+    """Count the files that :func:`compare_folders` finds in a folder."""
+    return sum(1 for _ in _files(folder))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Without what is not finished, or was put aside."""
+    for path in folder.rglob("*"):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if not hidden and path.is_file():
+            yield path
+
+
+def _compare(stored: Path, computed: Path) -> Iterator[str]:
+    if not stored.exists():
+        yield f"{stored}: is gone"
+    elif not computed.exists() or _is_same_page(stored, computed):  # the manifest asks no more for what is not computed
+        return
+    elif (byte := first_difference(stored, computed)) is not None:
+        if stored.suffix != ".parquet":
+            yield f"{stored}: byte {byte} differs from what the raw replies give"
+        elif (row := _differing_row(stored, computed)) is not None:
+            yield f"{stored}: byte {byte}, {row}: differs from what the raw replies give"
+
+
+_PICTURES = (".svg", ".png")
+_CHART = re.compile(rb'<svg [^>]*class="chart".*?</svg>', re.DOTALL)
+
+
+def _is_same_page(stored: Path, computed: Path) -> bool:
+    """Tell whether two files of a site are pictures, or pages that differ in their pictures alone."""
+    return stored.suffix in _PICTURES or (stored.suffix == ".html" and _words(stored) == _words(computed))
+
+
+def _words(page: Path) -> bytes:
+    """Read a page without the pictures of its charts."""
+    return _CHART.sub(b"", page.read_bytes())
+
+
+def _differing_row(stored: Path, computed: Path) -> str | None:
+    """Describe the first difference (row and column); None if equal.
+
+    Messages of requests without an answer may have come with the batch's status, of which nothing else is kept.
+    """
+    try:
+        own, again = (pl.read_parquet(path, glob=False) for path in (stored, computed))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        return f"cannot be read ({' '.join(str(error).split())[:200]})"
+    if own.schema != again.schema or own.height != again.height:
+        return f"{own.height} rows with {own.width} columns, where {again.height} with {again.width} are computed"
+    for column in own.columns:
+        if column == "error_message" or _equal(own.select(column), again.select(column)):
+            continue
+        first, last = 0, own.height  # the first row that differs is among these
+        while last - first > 1:
+            middle = (first + last) // 2
+            if _equal(own.select(column)[first:middle], again.select(column)[first:middle]):
+                first = middle
+            else:
+                last = middle
+        return f"row {first + 1}, {column}: {own[column][first]!r:.100}, computed {again[column][first]!r:.100}"
+    return None
+
+
+def _equal(own: pl.DataFrame, again: pl.DataFrame) -> bool:
+    try:
+        assert_frame_equal(own, again, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+    except AssertionError:
+        return False
+    return True
+
+
+def first_difference(stored: Path, computed: Path) -> int | None:
+    """Return the position (from 0) of the first differing byte or the shorter file's end; None for equal files."""
+    position = 0
+    with stored.open("rb") as stored_file, computed.open("rb") as computed_file:
+        while True:
+            ours, theirs = stored_file.read(_CHUNK), computed_file.read(_CHUNK)
+            if ours != theirs:
+                pairs = zip(chain(ours, [-1]), chain(theirs, [-1]), strict=False)
+                return position + next(number for number, (byte, other_byte) in enumerate(pairs) if byte != other_byte)
+            if not ours:
+                return None
+            position += len(ours)

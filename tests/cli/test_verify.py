@@ -29,13 +29,10 @@ from layton_batch.files.limits import LIMITS
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
-from layton_batch.site.build import MARKER
-from layton_batch.site.site_digests import DIGESTS, write_digests
+from layton_batch.site.build import DIGESTS, MARKER, write_digests
 from layton_batch.store.run_store import RunStore
-from layton_batch.verification.inputs import RunSources, copied_sources, unpacked_sources
-from layton_batch.verification.recompute import recompute
+from layton_batch.verification.recompute import RunSources, Verification, copied_sources, recompute, unpacked_sources
 from layton_batch.verification.verify import (
-    Verification,
     check_computed,
     check_inputs,
     compare_run,
@@ -76,7 +73,7 @@ def verified(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> It
     shutil.copytree(finished.folder / "runs", folder / "runs")
     run, settings = RunFolder(folder / "runs" / "lab"), Settings(folder)
     with open_store(run, settings) as store, copied_sources(run, store) as sources:
-        recompute(sources, settings)
+        recompute(sources, settings, Verification("lab"))
         yield Verified(run, store, sources)
 
 
@@ -172,7 +169,8 @@ def test_raw_replies_that_say_otherwise_than_the_rows_are_named(runs: Path) -> N
     with open_store(folder, settings) as store, copied_sources(folder, store) as sources:
         (difference,) = check_inputs(folder, store, Verification("lab"))
         assert difference == f"{path}: was changed since it was written (its digest differs)"
-        tokens, cost, *_ = recompute(sources, settings, with_pages=False).differences
+        recompute(sources, settings, again := Verification("lab"), with_pages=False)
+    tokens, cost, *_ = again.differences
     assert tokens.startswith(f"batches/lab/{path.parent.name} row ")
     assert ("output_tokens is " in tokens, "cost_usd is " in cost) == (True, True)
 

@@ -22,16 +22,15 @@ TERMS = """
     better bill bin body book borrowed cache calibration call capabilities category cell change chart check claims
     client clock code column command compared comparison content contract conversation copied correct count
     credentials custom damaged data date deadline decision diagnosis dialect digest discount document download drift
-    elsewhere end engine entrant entry evaluation export fact failure fewest findings finish flag folder forecast form
-    found gate grid guard half handler hour html hub id illegal image import input intent joined json
+    elsewhere end engine entrant entry export fact failure fewest findings finish flag folder forecast form found gate grid guard half handler hour html id illegal image import input intent joined json
     justification key kind known knows lack ledger leniency lifecycle limits line list load location log look
     loopback lower machine matching meaning message method mistake money move n needed new night note notice open
-    options order output pacing paid pair part past payload per picture plot policy preview priors progress
-    query question rate raw reader reading reason recomputation record redactor refusal refused registry
+    options order output pacing paid pair part past payload per picture policy preview priors progress
+    query question rate raw reader reading reason record redactor refusal refused registry
     report response result round router row saved schema sd search section sent served server session settings shard
     shared shortfall shown size snapshot solution source spec stage stale status step stopped storage store
     stream submission system table tag tally target terminal text thread tick token total transactions transient trouble
-    unbatched unclear unfinished unjudged usd variable verification view wait width wire worst write
+    unbatched unclear unfinished unjudged usd variable verification wait width wire worst write
 """.split()  # noqa: SIM905
 """Words of programs, files and tables that the glossary does not explain."""
 FIELD_TERMS = {

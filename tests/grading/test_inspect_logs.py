@@ -28,7 +28,7 @@ def _one(path: Path) -> ScoreFile:
 
 def _member(path: Path, name: str) -> bytes:
     with zipfile.ZipFile(path) as archive:
-        return inspect_logs._member(path, archive, name)
+        return inspect_logs.LogContents(path, archive).member(name)
 
 
 def _document(path: Path) -> dict[str, Any]:

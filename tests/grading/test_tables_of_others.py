@@ -149,6 +149,42 @@ def test_promptfoos_results_are_ranked_by_provider_and_prompt(tmp_path: Path) ->
     assert [(row["score"], row["n_items"]) for row in board(path, "--this-set")] == [(50.0, 1)]  # --repeat 2
 
 
+def _tested(score: float, *, success: bool, name: str = "Relevancy", **more: object) -> dict[str, object]:
+    return {"name": name, "threshold": 0.5, "success": success, "score": score, "evaluationModel": "judge", **more}
+
+
+def test_deepevals_test_runs_are_ranked_by_success_or_a_metric(tmp_path: Path) -> None:
+    def case(question: str, *results: Mapping[str, object]) -> dict[str, object]:
+        success = all(result["success"] for result in results)
+        return {"name": "test_case_0", "input": question, "actualOutput": "!", "expectedOutput": "!",
+                "success": success, "metricsData": list(results)}  # fmt: skip
+
+    kind, rude = _tested(0.0, success=True, name="Toxicity"), _tested(0.75, success=False, name="Toxicity")
+    run = {"testCases": [case("1?", _tested(0.9, success=True), kind), case("2?", _tested(0.7, success=True), rude)]}
+    path = tmp_path / "20260101_120000"
+    path.write_text(json.dumps(run))
+    assert scores(path) == {"20260101_120000": 50.0}
+    assert scores(path, "--metric", "Relevancy") == {"20260101_120000": 80.0}
+    assert call("leaderboard", path, "--metric", "Toxicity").code == 2  # less is better
+    failed = case("2?", _tested(0.0, success=False, error="no reply"))
+    latest = tmp_path / "latest.json"
+    latest.write_text(json.dumps(
+        {"testRunData": {"testCases": [run["testCases"][0], failed], "hyperparameters": {"model": "larch"}}}
+    ))  # fmt: skip
+    assert scores(latest) == {"larch": 100.0}  # a metric's own failure is no wrong answer
+    again = [run["testCases"][0], case("1?", _tested(0.2, success=False))]
+    latest.write_text(json.dumps({"testCases": again}))
+    assert [(row["score"], row["n_items"]) for row in board(latest, "--this-set")] == [(50.0, 1)]
+
+
+def test_what_deepevals_evaluate_returned_is_ranked_as_its_test_run(tmp_path: Path) -> None:
+    result = {"name": "test_case_0", "input": "1?", "expected_output": "!", "success": True, "conversational": False,
+              "metrics_data": [_tested(0.9, success=True)]}  # fmt: skip
+    path = tmp_path / "larch.json"
+    path.write_text(json.dumps({"test_results": [result], "confident_link": None}))
+    assert scores(path) == {"larch": 100.0}
+
+
 def test_a_folder_of_logs_is_its_files(tmp_path: Path) -> None:
     for name in ("finch.eval", "robin.eval"):
         (tmp_path / name).write_bytes((GOLDEN / name).read_bytes())

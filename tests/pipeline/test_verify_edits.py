@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from layton_batch.settings import Settings
-from layton_batch.verification.verify import Verification, verify_run
+from layton_batch.verification.recompute import Verification
+from layton_batch.verification.verify import verify_run
 from tests.support.cli_harness import call
 from tests.support.commits import after_commits
 from tests.support.lab import MODELS, Lab, RunState, demo_prices, lab, manifest_text, quiz_text

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from layton_batch.grading.graded_models import GradedModel
-from layton_batch.grading.ranking import ranked
+from layton_batch.grading.ranking import GradedModel, ranked
 from layton_batch.scoring import samples
 from layton_batch.scoring.board import rank_board, rank_marks
 from layton_batch.scoring.evidence import Entrant

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.runs.status import RunState
-from layton_batch.site.build import build_site
-from layton_batch.site.front_page import HOME, write_front
+from layton_batch.site.build import HOME, build_site, write_front
 from tests.site.test_browser import in_colours
 from tests.support.devtools import Browser
 from tests.support.fabricated_run import fabricated

@@ -9,8 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from layton_batch.site.build import build_site
-from layton_batch.site.charts import pareto
-from layton_batch.site.item_rates import item_rates
+from layton_batch.site.charts import item_rates, pareto
 from tests.support.fabricated_run import fabricated, hostile
 
 

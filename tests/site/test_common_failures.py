@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from layton_batch.site.build import build_site
-from layton_batch.site.items_page import shared_answer
+from layton_batch.site.items import shared_answer
 from tests.support.fabricated_run import fabricated
 from tests.support.read_html import read_page, words
 

@@ -8,8 +8,7 @@ import pytest
 
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.site.build import build_site
-from layton_batch.site.front_page import HOME, write_front
+from layton_batch.site.build import HOME, build_site, write_front
 from layton_batch.site.leaderboard_page import citation
 from layton_batch.site.run_tables import BoardSettings
 from tests.support.fabricated_run import FabricatedRun, Words

@@ -18,9 +18,8 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.status import RunState, Status
 from layton_batch.scoring import history
 from layton_batch.scoring.leaderboard import BORROWED_ONLY, RULE
-from layton_batch.site import charts, item_pages
-from layton_batch.site.build import build_site
-from layton_batch.site.front_page import write_front
+from layton_batch.site import charts, items
+from layton_batch.site.build import build_site, write_front
 from layton_batch.states import BatchOutcome, Role
 from layton_batch.store.requests import AttemptLocation
 from tests.support.fabricated_run import FabricatedRun, Row, Words, fabricated
@@ -178,7 +177,7 @@ def test_a_site_is_replaced_whole_and_a_failed_one_leaves_the_last(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(item_pages, "write", broken)
+        patched.setattr(items, "write", broken)
         with pytest.raises(FileError, match="No space left"):
             built(run)
     assert (site / "index.html").read_bytes() == before

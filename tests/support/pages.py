@@ -16,5 +16,5 @@ def without_pages(request: pytest.FixtureRequest) -> Iterator[None]:
     if getattr(request.module, "READS_PAGES", False):
         yield
         return
-    with mock.patch.object(build, "_write_pages", return_value=0):
+    with mock.patch.object(build, "write_pages", return_value=0):
         yield

@@ -1,0 +1,76 @@
+"""deepeval's test runs: one document with a row a test case, and in each row the result of every metric.
+
+It is a file of ``DEEPEVAL_RESULTS_FOLDER`` (a moment without an ending), ``.deepeval/.latest_test_run.json``, or what
+``evaluate`` returned, as JSON.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from layton_batch.interchange.score_file import ItemOutcome, Object, ScoreFile, fingerprint, number_of, text_at
+from layton_batch.records import JsonValue
+from layton_batch.states import PredictionKind
+
+_CASES = ("testCases", "conversationalTestCases", "test_results")
+_ITEM = ("input", "scenario", "name")
+"""Keys that tell a test case from the others, wherever it stands in a file; the first that is there counts."""
+
+
+def is_document(document: Object) -> bool:
+    """Return whether a JSON document is a test run of deepeval."""
+    return any(_results(case) for case in _cases(document))
+
+
+def read(path: Path, document: Object) -> list[ScoreFile]:
+    """Read a file for each repetition of the test cases: ``success``, and each metric's score.
+
+    The model is the hyperparameter ``model``, else called as the file is. A metric that failed by itself has no score,
+    and less is better by a metric that calls scores below its threshold a success. Raises DataError.
+    """
+    settings = _run(document).get("hyperparameters")
+    named = settings.get("model") if isinstance(settings, Mapping) else None
+    model = named if isinstance(named, str) and named else path.stem
+    files: dict[int, ScoreFile] = {}
+    times: Counter[str] = Counter()
+    for number, case in enumerate(_cases(document), 1):
+        place = f"{path}, test case {number}"
+        item = next((str(case[name]) for name in _ITEM if case.get(name)), str(number))
+        times[item] += 1
+        sample = times[item]
+        file = files.setdefault(sample, ScoreFile(str(path), model, path.stem, sample=sample))
+        expected = case.get("expectedOutput", case.get("expected_output"))
+        file.questions[item] = ("expected output", fingerprint(expected))
+        results = _results(case)
+        is_failed = any(result.get("error") for result in results)
+        file.add("success", item, _outcome(None if is_failed else case.get("success")), place)
+        for result in results:
+            name, score = text_at(result, "name", place), number_of(result.get("score"))
+            file.add(name, item, _outcome(None if result.get("error") else score), place)
+            threshold, success = number_of(result.get("threshold")), result.get("success")
+            if score is not None and threshold is not None and success is (score < threshold):
+                file.lower_is_better.add(name)
+    return list(files.values())
+
+
+def _outcome(score: JsonValue) -> ItemOutcome:
+    return ItemOutcome(number_of(score), str(PredictionKind.ANSWERED), None)
+
+
+def _run(document: Object) -> Object:
+    run = document.get("testRunData")
+    return run if isinstance(run, Mapping) else document
+
+
+def _cases(document: Object) -> Sequence[Object]:
+    return [case for name in _CASES for case in _objects(_run(document).get(name))]
+
+
+def _results(case: Object) -> Sequence[Object]:
+    return _objects(case.get("metricsData", case.get("metrics_data")))
+
+
+def _objects(value: JsonValue) -> Sequence[Object]:
+    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
