@@ -22,7 +22,8 @@ TERMS = """
     better bill bin body book borrowed cache calibration call capabilities category cell change chart check claims
     client clock code column command compared comparison content contract conversation copied correct count
     credentials custom damaged data date deadline decision diagnosis dialect digest discount document download drift
-    elsewhere end engine entrant entry export fact failure fewest findings finish flag folder forecast form found gate grid guard half handler hour html id illegal image import input intent joined json
+    elsewhere end engine entrant entry export fact failure fewest findings finish flag folder forecast form
+    found gate grid guard half handler hour html id illegal image import input intent joined json
     justification key kind known knows lack ledger leniency lifecycle limits line list load location log look
     loopback lower machine matching meaning message method mistake money move n needed new night note notice open
     options order output pacing paid pair part past payload per picture policy preview priors progress
