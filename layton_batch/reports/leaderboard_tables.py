@@ -27,6 +27,7 @@ from layton_batch.scoring.leaderboard import (
     NEW_ITEMS,
     NO_OWN,
     OTHER_HINTS,
+    PAPER,
     RULE,
     THIS_SET,
     UNCALIBRATED,
@@ -35,7 +36,6 @@ from layton_batch.scoring.leaderboard import (
     need,
     stored,
 )
-from layton_batch.scoring.rules import PAPER
 from layton_batch.text import NONE, one_line, percent
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.stats.distributions import exact_sign_test, jeffreys_interval, two_sided_t_quantile
 from layton_batch.stats.ranks import detectable
 from layton_batch.stats.raters import Agreement, agreement, cohen_kappa

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from layton_batch.errors import ManifestError
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import ENTRANT, Entrant
-from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 from layton_batch.stats.counts import FloatArray, IntArray
 from layton_batch.stats.distributions import beta_quantile
@@ -123,7 +123,7 @@ class _PlannedBoard:
     """
 
     def __init__(self, board: JuryBoard, *, this_set: bool) -> None:
-        self.board, self._this_set = board, this_set
+        self.board, self._target = board, THIS_SET if this_set else NEW_ITEMS
         self.rows = label_order(board.counts, *board.posterior.rates, seed=board.rules.seed)
         self._model = board.counts.predictions.model[self.rows]
         self._place = place_within(self._model)
@@ -140,12 +140,12 @@ class _PlannedBoard:
     @cached_property
     def now(self) -> FloatArray:
         """[K] half widths (fractions) of the board."""
-        return self.board.half_widths(this_set=self._this_set)
+        return self.board.estimates[self._target].half_width
 
     @cached_property
     def least(self) -> FloatArray:
         """[K] half widths (fractions) with a label on every answer; those of these items are certain then."""
-        return np.zeros(self.board.counts.models) if self._this_set else self.half_widths(self.free)
+        return np.zeros(self.board.counts.models) if self._target == THIS_SET else self.half_widths(self.free)
 
     def half_widths(self, plan: IntArray) -> FloatArray:
         """Return [K] half widths (fractions) once a plan's labels are as expected."""
@@ -155,7 +155,7 @@ class _PlannedBoard:
         rows, more = self.rows[self.is_in(plan)], np.zeros_like(counts.n)
         np.add.at(more, (counts.predictions.model[rows], counts.row_bin[rows]), 1)
         expected = counts.with_expected(more, beta_quantile(0.5, *self.board.posterior.rates))
-        return np.minimum(self.board.forecast(expected, this_set=self._this_set), self.now)
+        return np.minimum(self.board.forecast(expected)[self._target].half_width, self.now)
 
     def fewest(self, half_width: float, trials: int) -> IntArray:
         """Return the plan of about the fewest labels with which every interval has the half width (fraction), or is

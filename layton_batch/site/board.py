@@ -28,6 +28,7 @@ from layton_batch.scoring.leaderboard import (
     NEW_ITEMS,
     NO_OWN,
     OTHER_HINTS,
+    PAPER,
     RULE,
     THIS_SET,
     UNCALIBRATED,
@@ -36,7 +37,6 @@ from layton_batch.scoring.leaderboard import (
     need,
     on_this_set,
 )
-from layton_batch.scoring.rules import PAPER
 from layton_batch.site.html_table import NOTHING, HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable, plain_table
 from layton_batch.site.pages import dollars, macros, sentence, short_line, small_money
 from layton_batch.site.run_tables import BoardSettings, failures, table

@@ -17,41 +17,26 @@ from layton_batch.stats import distributions
 from layton_batch.stats.counts import Counts, FloatArray, IntArray
 from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, ModelStates
+from layton_batch.stats.ranks import Estimates
 
 PRIOR = 0.5  # Jeffreys: as good a coverage as a uniform prior, 3-14 % shorter
 HALF_ITEM = 0.5  # the unseen right and the unseen wrong item, each
 PARTS = 24
 """Parts of a model's states, by rising score: in each the rates of its votes are independent Beta distributions."""
-DRAWS = 3_000
 _CELLS = 4_000_000
 _BY_CHANCE = 0.05  # less likely than this, labels were not taken whatever the vote
 
 
-@dataclass(frozen=True, slots=True)
-class ModelScore:
-    """One model's score, the posterior mean, and the ends of its interval, in fractions: for these items, and ``new_``
-    for new items of the same kind."""
-
-    score: float
-    lower: float
-    upper: float
-    new_score: float
-    new_lower: float
-    new_upper: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class FitScores:
-    """Everything that a board reads off the posterior.
+    """Everything that a board reads off the posterior: estimates for these items (`here`) and for `new` ones.
 
     `rates`: [K, B] alpha and beta of one Beta distribution a rate, with its mean and variance over all states.
-    `draws_on_these`, `draws_on_new`: [T, K] joint draws of all scores.
     """
 
-    scores: tuple[ModelScore, ...]
+    here: Estimates
+    new: Estimates
     rates: tuple[FloatArray, FloatArray]
-    draws_on_these: FloatArray
-    draws_on_new: FloatArray
 
 
 def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -> FitScores:
@@ -79,8 +64,8 @@ def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -
     here, new = _no_longer_than_labels_alone(fit, (here, new), level)
     low, high = np.minimum(here[0], mean), np.maximum(here[1], mean)
     new_low, new_high = np.minimum(new[0], np.minimum(new_score, mean)), np.maximum(new[1], np.maximum(new_score, mean))
-    scores = np.stack([mean, low, high, new_score, new_low, new_high], axis=1).tolist()
-    return FitScores(tuple(ModelScore(*row) for row in scores), (rates[0], rates[1]), drawn.on_these(), drawn.on_new())
+    on_these = Estimates(mean, low, high, drawn.on_these())
+    return FitScores(on_these, Estimates(new_score, new_low, new_high, drawn.on_new()), (rates[0], rates[1]))
 
 
 def slope_interval(fit: Fit, level: float = 0.95) -> tuple[float, float, float]:
@@ -141,7 +126,7 @@ def _set_here(states: ModelStates, outcomes: _Outcomes, level: float) -> tuple[i
     first, second = ((in_part @ moment).T / size for moment in moments)
     alpha, beta = _beta(np.where(size > 1e-200, first, 0.5), second)
     terms = [
-        distributions.beta_binomial_pmf(np.full(PARTS, trials), *shapes)
+        distributions.beta_binomial_pmf(np.array([trials]), *shapes)
         for trials, *shapes in zip(count, alpha, beta, strict=True)
     ]
     law = (chance[:, None] * distributions.sum_pmf(terms, int(count.sum()))).sum(axis=0)
@@ -281,20 +266,25 @@ class _RateDraws:
         (a paired comparison), and half an item that is right and half an item that is wrong of the model's own besides.
         """
         rng, counts = np.random.default_rng([self._seed, 2]), self._fit.counts
-        bins, items = _bin_table(counts)
         draws, models, width = self.rates.shape
+        names, item = np.unique(counts.predictions.item, return_inverse=True)
+        items, masks = len(names), dict[int, FloatArray]()
+        for b in np.unique(counts.row_bin).tolist():  # -1: known zeros
+            rows = counts.row_bin == b
+            mask = np.zeros((models, items))
+            mask[counts.predictions.model[rows], item[rows]] = 1.0
+            masks[b] = mask.T
         theta = np.empty((draws, models))
         block = max(1, min(draws, _CELLS // max(1, items, models * width)))
-        masks = {b: mask.T.astype(np.float64) for b in range(-1, width) if (mask := bins == b).any()}
         for at in range(0, draws, block):
-            rows = slice(at, min(at + block, draws))
-            weights = rng.standard_exponential((rows.stop - at, items))
-            right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
+            some = slice(at, min(at + block, draws))
+            weights = rng.standard_exponential((some.stop - at, items))
+            right, wrong = rng.standard_gamma(HALF_ITEM, (2, some.stop - at, models))
             share = {b: weights @ mask for b, mask in masks.items()}
             answered = sum(part for b, part in share.items() if b >= 0)
-            expected = self.mix[rows] * self._fit.seat_shares
-            total = right + _mean_rates(counts.n, expected, share, self.rates[rows]) * answered
-            theta[rows] = total / (sum(share.values()) + right + wrong)
+            expected = self.mix[some] * self._fit.seat_shares
+            total = right + _mean_rates(counts.n, expected, share, self.rates[some]) * answered
+            theta[some] = total / (sum(share.values()) + right + wrong)
         return theta
 
 
@@ -320,14 +310,6 @@ def _mean_rates(n: IntArray, expected: FloatArray, share: Mapping[int, FloatArra
         total += part
         means += part * rates[:, :, b]
     return means / np.maximum(total, 1e-300)
-
-
-def _bin_table(counts: Counts) -> tuple[IntArray, int]:
-    """[K, I] bin of every item, -1 known zero, -2 not asked; and the number of items."""
-    names, item = np.unique(counts.predictions.item, return_inverse=True)
-    table = np.full((counts.models, len(names)), -2)
-    table[counts.predictions.model, item] = counts.row_bin
-    return table, len(names)
 
 
 # ---- no longer than labels alone -----------------------------------------------------------------------------------
