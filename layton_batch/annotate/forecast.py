@@ -11,7 +11,7 @@ from layton_batch.annotate.answers import Answers
 from layton_batch.reports.label_sheet import Key
 from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, JoinedLabels
-from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotator_agreement
+from layton_batch.scoring.judge_quality import AnnotatorAgreement, annotator_agreement
 from layton_batch.scoring.label_plan import LabelForecast, LabelRequest, outlook
 from layton_batch.stages.rank import joined, jury_board
 

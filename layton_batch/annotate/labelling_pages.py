@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from layton_batch.annotate.forecast import Forecast
 from layton_batch.runs.labels import LABEL, LabelActions
-from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
+from layton_batch.scoring.judge_quality import AnnotatorAgreement
 from layton_batch.scoring.label_plan import LabelForecast
 from layton_batch.text import plural, visible
 

@@ -23,8 +23,7 @@ from layton_batch.scoring.annotations import JoinedLabels
 from layton_batch.scoring.board import rank
 from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, MARKS, VOTES, Entrant, rounds
-from layton_batch.scoring.gold import GoldSet, judged_of, rounds_of
-from layton_batch.scoring.gold_file import read_gold
+from layton_batch.scoring.gold import GoldSet, judged_of, read_gold, rounds_of
 from layton_batch.scoring.judge_quality import JudgeDrift, has_verdicts, is_drift
 from layton_batch.scoring.leaderboard import (
     OTHER_JUDGE,

@@ -133,15 +133,14 @@ def _counted(predictions: pl.DataFrame, labels: pl.DataFrame) -> Counts:
 def _in_order(votes: pl.DataFrame) -> pl.DataFrame:
     """Sort the votes by entrant and item, with the numbers ``who`` and ``item``. Items are numbered as they first
     occur."""
-    entrants, items = (votes.select(names).unique().sort(names) for names in (ENTRANT, ("item_id",)))
-    codes = votes.select(ENTRANT).join(entrants.with_row_index("who"), on=ENTRANT, how="left", maintain_order="left")
-    places = votes.select("item_id").join(items.with_row_index("place"), on="item_id", maintain_order="left")
-    order = (
-        pl.DataFrame([codes["who"], places["place"]]).with_row_index("row").sort("who", "place", maintain_order=True)
-    )
+    entrants = votes.select(ENTRANT).unique().sort(ENTRANT).with_row_index("who")
+    items = pl.Enum(votes["item_id"].unique().sort())
+    order = votes.select(*ENTRANT, place=pl.col("item_id").cast(items).to_physical()).with_row_index("row")
+    order = order.join(entrants, on=ENTRANT, how="left", maintain_order="left").drop(ENTRANT)
+    order = order.sort("who", "place", maintain_order=True)
     again = order.filter((pl.col("who") == pl.col("who").shift()) & (pl.col("place") == pl.col("place").shift()))
     if again.height:
-        row = votes[again["row"]].with_columns(again["row"]).sort("row").row(0, named=True)
+        row = votes.row(again["row"].min(), named=True)
         raise DataError(
             f"item {row['item_id']!r} of model {Entrant.of(row).name!r} is there twice; give each model's answers in "
             "one source only, or the questions of each source ids of their own (column `id`)"

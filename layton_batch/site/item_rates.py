@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring.diagnosis_record import read_record
+from layton_batch.scoring.judge_quality import read_record
 from layton_batch.site.pages import short_line
 from layton_batch.site.run_tables import METRICS, table
 

@@ -8,7 +8,7 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,12 +50,16 @@ def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -
     models, items = counts.models, counts.items
     mean, here, new_score = np.zeros(models), np.zeros((2, models)), np.zeros(models)
     new_law, rates = np.zeros((3, models, PARTS)), np.zeros((2, *counts.n.shape))
-    drawn = _RateDraws(fit, draws, seed)
+    error, drawn = fit.evidence.label_error, _RateDraws(fit, draws, seed)
+    kinds, right = _open_answers(counts, error), np.zeros(models) if error else counts.own_positives.sum(axis=1)
+    count = np.concatenate([answers for answers, _ in kinds], axis=1)
     for states in fit.states():
         model, weight = states.model, states.by_ability[..., None]
-        outcomes = _open_outcomes(counts, states, fit.evidence.label_error)
-        mean[model] = (outcomes.right + outcomes.count @ (weight * outcomes.mean).sum(axis=(0, 1))) / items[model]
-        here[:, model] = (np.array(_set_here(states, outcomes, level)) + outcomes.right) / items[model]
+        first, second = _open_moments(states, kinds, error)
+        mean[model] = (right[model] + count[model] @ (weight * first).sum(axis=(0, 1))) / items[model]
+        here[:, model] = (np.array(_set_here(states, count[model], (first, second), level)) + right[model]) / items[
+            model
+        ]
         new_score[model], new_law[:, model] = _new_items(fit, states)
         rates[:, model] = _beta(*((weight * moment).sum(axis=(0, 1)) for moment in (states.mean, states.square)))
         drawn.add(states)
@@ -81,49 +85,45 @@ def slope_interval(fit: Fit, level: float = 0.95) -> tuple[float, float, float]:
 # ---- one model, on these items -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Outcomes:
-    """Open outcomes of a model's items: `count` [kinds] of a kind, whose rates have `mean` and `square`
-    [D, abilities, kinds], in addition to `right` answers known to be right."""
-
-    count: IntArray
-    right: float
-    mean: FloatArray
-    square: FloatArray
+def _open_answers(counts: Counts, label_error: float) -> list[tuple[IntArray, bool | None]]:
+    """[K, B] the answers whose outcome is open, by what a label says of them: without one, and all others where labels
+    can be wrong."""
+    labels, yes = counts.own_labels, counts.own_yes
+    labelled: list[tuple[IntArray, bool | None]] = [(yes, True), (labels - yes, False)]
+    return [(counts.n - labels, None), *(labelled if label_error else ())]
 
 
-def _open_outcomes(counts: Counts, states: ModelStates, label_error: float) -> _Outcomes:
-    """The answers without a label; where labels can be wrong, those with one are open too, by what the label says."""
-    labels, yes = counts.own_labels[states.model], counts.own_yes[states.model]
-    unlabelled = counts.n[states.model] - labels
-    if not label_error:
-        right = float(counts.own_positives[states.model].sum())
-        return _Outcomes(unlabelled, right, states.mean, states.square)
-    by_label = [_right_given_label(states.mean, label, label_error) for label in (True, False)]
-    mean = np.concatenate([states.mean, *by_label], axis=-1)
-    square = np.concatenate([states.square, *(mean**2 for mean in by_label)], axis=-1)
-    return _Outcomes(np.concatenate([unlabelled, yes, labels - yes]), 0.0, mean, square)
-
-
-def _right_given_label(rate: FloatArray, label: bool, label_error: float) -> FloatArray:
+def _given_label(rate: FloatArray, label: bool | None, label_error: float) -> FloatArray:
     """The chance that an answer of this rate is right where a label that is wrong with chance `label_error` says so."""
+    if label is None:
+        return rate
     yes, no = (1 - label_error, label_error) if label else (label_error, 1 - label_error)
     return np.asarray(rate * yes / (rate * yes + (1 - rate) * no))
 
 
-def _set_here(states: ModelStates, outcomes: _Outcomes, level: float) -> tuple[int, int]:
-    """First and last count of right answers among the open ones. The shortest set leaves a long tail out, so it does
-    not suit a maker to whom judges may be kind."""
-    kinds = np.flatnonzero(outcomes.count)
-    count = outcomes.count[kinds]
+def _open_moments(
+    states: ModelStates, kinds: Sequence[tuple[IntArray, bool | None]], label_error: float
+) -> tuple[FloatArray, FloatArray]:
+    """[D, abilities, kinds x B] mean and mean square of the rates of a model's open answers."""
+    means = [_given_label(states.mean, label, label_error) for _, label in kinds]
+    return np.concatenate(means, axis=-1), np.concatenate([states.square, *(m**2 for m in means[1:])], axis=-1)
+
+
+def _set_here(
+    states: ModelStates, count: IntArray, moments: tuple[FloatArray, FloatArray], level: float
+) -> tuple[int, int]:
+    """First and last count of right answers among the open ones, `count` [kinds] with these moments. The shortest set
+    leaves a long tail out, so it does not suit a maker to whom judges may be kind."""
+    kinds = np.flatnonzero(count)
+    count = count[kinds]
     weight = states.by_ability.ravel()
-    moments = [moment[..., kinds].reshape(len(weight), -1) for moment in (outcomes.mean, outcomes.square)]
-    order = np.argsort(moments[0] @ count, kind="stable")
+    mean, square = (moment[..., kinds].reshape(len(weight), -1) for moment in moments)
+    order = np.argsort(mean @ count, kind="stable")
     in_part = np.zeros((PARTS, len(weight)))
     in_part[_part(weight[order]), order] = weight[order]
     chance = in_part.sum(axis=1)
     size = np.maximum(chance, 1e-300)
-    first, second = ((in_part @ moment).T / size for moment in moments)
+    first, second = ((in_part @ moment).T / size for moment in (mean, square))
     alpha, beta = _beta(np.where(size > 1e-200, first, 0.5), second)
     terms = [
         distributions.beta_binomial_pmf(np.array([trials]), *shapes)
@@ -245,15 +245,11 @@ class _RateDraws:
     def on_these(self) -> FloatArray:
         """[T, K] draws of the human-judged accuracy on exactly these items."""
         rng, counts, error = np.random.default_rng([self._seed, 1]), self._fit.counts, self._fit.evidence.label_error
-        labels, positives = counts.own_labels, counts.own_yes
         theta = np.zeros(self.rates.shape[:2])
-        kinds = [(counts.n - labels, self.rates)]
-        if error:
-            for count, label in ((positives, True), (labels - positives, False)):
-                kinds.append((count, _right_given_label(self.rates, label, error)))
-        else:
-            theta += positives.sum(axis=1)
-        for count, rates in kinds:
+        if not error:
+            theta += counts.own_yes.sum(axis=1)
+        for count, label in _open_answers(counts, error):
+            rates = _given_label(self.rates, label, error)
             for b in np.flatnonzero(count.any(axis=0)):
                 at = np.flatnonzero(count[:, b])
                 theta[:, at] += rng.binomial(count[at, b], np.clip(rates[:, at, b], 0, 1))

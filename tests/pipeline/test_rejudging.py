@@ -18,8 +18,7 @@ from layton_batch.pipeline import is_finished
 from layton_batch.runs.rejudging import rejudge_jobs
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.gold import GoldSet
-from layton_batch.scoring.gold_file import read_gold
+from layton_batch.scoring.gold import GoldSet, read_gold
 from layton_batch.scoring.judge_quality import diagnose
 from layton_batch.scoring.leaderboard import OTHER_JURY, ScoringRules
 from layton_batch.settings import Settings
