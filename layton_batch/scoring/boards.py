@@ -110,23 +110,15 @@ def _counted(predictions: pl.DataFrame, labels: pl.DataFrame) -> Counts:
     rows = predictions.select(PREDICTION).with_row_index("row")
     labels = labels.join(authors, on=ENTRANT, how="left", maintain_order="left")
     labels = labels.join(rows, on=PREDICTION, how="left", maintain_order="left")
+    labels = labels.with_columns(pl.col("row").cast(pl.Int64).fill_null(-1))
+    is_known_zero = predictions.select(NEEDS_NO_JURY).to_series().to_numpy()
     return count(
         Predictions(
-            model=predictions["who"].to_numpy(),
-            item=predictions["item"].to_numpy(),
-            yes=predictions["yes"].to_numpy(),
-            total=predictions["total"].to_numpy(),
-            known_zero=predictions.select(NEEDS_NO_JURY).to_series().to_numpy(),
-            maker=_ints(authors["maker"])[: entrants.height],
+            *(predictions[name].to_numpy() for name in ("who", "item", "yes", "total")),
+            is_known_zero,
+            _ints(authors["maker"])[: entrants.height],
         ),
-        LabelledAnswers(
-            author=_ints(labels["author"]),
-            maker=_ints(labels["maker"]),
-            yes=_ints(labels["yes"]),
-            total=_ints(labels["total"]),
-            correct=_ints(labels["correct"]),
-            row=_ints(labels["row"].cast(pl.Int64).fill_null(-1)),
-        ),
+        LabelledAnswers(*(_ints(labels[name]) for name in ("author", "maker", "yes", "total", "correct", "row"))),
     )
 
 

@@ -98,14 +98,9 @@ def gate(comparison: Comparison, target: str, margin: float) -> Gate:
     if not (math.isfinite(margin) and 0 <= margin <= 100):
         raise DataError(f"the margin is a number of points from 0 to 100, not {margin:g}")
     standing = next((standing for standing in comparison.standings if standing.target == target), None)
-    if comparison.method == UNCALIBRATED:
-        ends = None
-    elif standing is None:
-        exact = comparison.standings[0].difference
-        ends = (exact, exact, exact)
-    else:
-        ends = (standing.difference, standing.lower, standing.upper)
-    difference, lower, upper = ends or (None, None, None)
+    exact = comparison.standings[0].difference
+    ends = (exact,) * 3 if standing is None else (standing.difference, standing.lower, standing.upper)
+    difference, lower, upper = (None, None, None) if comparison.method == UNCALIBRATED else ends
     result = GateResult.UNDECIDED
     if lower is not None and lower >= -margin:
         result = GateResult.NOT_WORSE
