@@ -132,7 +132,7 @@ def _in_order(votes: pl.DataFrame) -> pl.DataFrame:
     order = order.sort("who", "place", maintain_order=True)
     again = order.filter((pl.col("who") == pl.col("who").shift()) & (pl.col("place") == pl.col("place").shift()))
     if again.height:
-        row = votes.row(again["row"].min(), named=True)
+        row = votes.row(min(again["row"]), named=True)
         raise DataError(
             f"item {row['item_id']!r} of model {Entrant.of(row).name!r} is there twice; give each model's answers in "
             "one source only, or the questions of each source ids of their own (column `id`)"

@@ -145,7 +145,7 @@ def compare_models(board: JuryBoard | RuleBoard, names: tuple[str, str]) -> Comp
         items, alike = board.counts.items[[first, second]], _cast_alike(board.counts, pair)
     else:
         marks = board.item_marks[[first, second]]
-        items, alike = np.isfinite(marks).sum(axis=1), np.array_equal(*marks, equal_nan=True)
+        items, alike = np.isfinite(marks).sum(axis=1), np.array_equal(marks[0], marks[1], equal_nan=True)
     return Comparison(
         first=board.entrants[first],
         second=board.entrants[second],

@@ -286,13 +286,11 @@ def _calibration(labelled: pl.DataFrame, level: float) -> tuple[BinCalibration, 
     yes is not three judges'. (0, 0), no verdict, comes last."""
     share = pl.when(pl.col("total") > 0).then(pl.col("yes") / pl.col("total")).otherwise(2.0)
     votes = labelled.group_by("yes", "total").agg(labels=pl.len(), positives=pl.col("human").sum())
-    rows = votes.sort(share, "total").iter_rows(named=True)
-    return tuple(BinCalibration(**row, **_ends(row["positives"], row["labels"], level)) for row in rows)
-
-
-def _ends(positives: int, labels: int, level: float) -> dict[str, float]:
-    lower, upper = jeffreys_interval(positives, labels, level)
-    return {"lower": lower, "upper": upper}
+    rows = votes.sort(share, "total").iter_rows()
+    return tuple(
+        BinCalibration(yes, total, labels, positives, *jeffreys_interval(positives, labels, level))
+        for yes, total, labels, positives in rows
+    )
 
 
 def _mistakes(labelled: pl.DataFrame) -> tuple[JuryMistake, ...]:

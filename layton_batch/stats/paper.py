@@ -75,8 +75,8 @@ def gold_bins(counts: Counts) -> list[GoldBins]:
         is_other = counts.maker != counts.maker[model]
         labels, positives = (table[is_other].sum(axis=0) @ is_in for table in (counts.labels, counts.positives))
         n = counts.votes[model] @ is_in
-        columns = (values[n > 0] for values in (yes, total, n, labels, positives.astype(np.int64)))
-        bins.append(GoldBins(*columns, int(counts.known_zeros[model])))
+        at, zeros = np.flatnonzero(n), int(counts.known_zeros[model])
+        bins.append(GoldBins(yes[at], total[at], n[at], labels[at], positives[at].astype(np.int64), zeros))
     return bins
 
 
@@ -105,7 +105,7 @@ def _scored(bins: GoldBins, unjudged: int) -> PaperScore:
     if lambda_matters:
         values, chances = _law_of_ppi(bins, usable)
     else:
-        chances = distributions.sum_pmf([_binomial(bins, b) for b in usable], size)[0]
+        chances = distributions.sum_pmf([_binomial(bins, b) for b in usable.tolist()], size)[0]
         values = np.arange(len(chances)) / items
     reached = np.cumsum(chances)
     low, high = (min(int(np.searchsorted(reached, share - SLACK)), len(reached) - 1) for share in (LOW, HIGH))
@@ -162,7 +162,7 @@ def _law_of_ppi(bins: GoldBins, usable: IntArray) -> tuple[FloatArray, FloatArra
     total = np.maximum(bins.total[usable], 1)
     unit = int(np.lcm.reduce(total))
     law, first = np.ones((1, 1)), np.zeros(2, dtype=np.int64)
-    for b, weight in zip(usable, (bins.yes[usable] * (unit // total)).tolist(), strict=True):
+    for b, weight in zip(usable.tolist(), (bins.yes[usable] * (unit // total)).tolist(), strict=True):
         pmf = _binomial(bins, b)
         support = np.flatnonzero(pmf > _LEAST_CHANCE)
         start, span = int(support[0]), int(support[-1] - support[0])

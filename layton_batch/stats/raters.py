@@ -56,13 +56,13 @@ def kappa(ratings: Ints, *, level: float = 0.95) -> Kappa | None:
         name, value = "Cohen", cohen_kappa(ratings[:, 0], ratings[:, 1])
     else:
         name, value = "Fleiss", fleiss_kappa(yes, total)
-    lower = upper = None
+    ends: tuple[float | None, float | None] = None, None
     if value is not None:
         variance = _cohen_variance(ratings, value) if raters == 2 else _fleiss_variance(yes, total)
         if variance > 1e-12:  # no perfect agreement
             half = two_sided_quantile(level) * variance**0.5
-            lower, upper = max(value - half, -1.0), min(value + half, 1.0)
-    return Kappa(name, count, raters, observed, value, lower, upper)
+            ends = max(value - half, -1.0), min(value + half, 1.0)
+    return Kappa(name, count, raters, observed, value, *ends)
 
 
 def cohen_kappa(first: Ints, second: Ints) -> float | None:
