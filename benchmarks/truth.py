@@ -16,13 +16,12 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import rankdata
 
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.judge_quality import JudgeDrift, is_drift
-from layton_batch.scoring.jury_board import JuryBoard
-from layton_batch.scoring.rules import ScoringRules
+from layton_batch.scoring.leaderboard import ScoringRules
 from layton_batch.stats.counts import Counts, FloatArray
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
-from layton_batch.stats.hierarchical_scores import ModelScore
-from layton_batch.stats.ranks import rank_ranges, score_ranks
+from layton_batch.stats.ranks import Estimates, rank_ranges, score_ranks
 from tests.stats.truth_worlds import WORLDS, draw, named
 from tests.stats.worlds import Board
 
@@ -62,8 +61,7 @@ def play(world: str, number: int, *, drawn: bool) -> Played:
     jury_board = JuryBoard(*named(board), ScoringRules(label_error=declared, drifted=warned, in_turn=in_turn))
     begun = time.process_time()
     counts, posterior = jury_board.counts, jury_board.posterior
-    rows = posterior.scores
-    joint = (posterior.draws_on_these, posterior.draws_on_new) if drawn else None
+    on_these, on_new = posterior.here, posterior.new
     spent = time.process_time() - begun
     here, new = (board.here, board.new)
     alone, alone_new = _labels_alone(counts)
@@ -71,14 +69,14 @@ def play(world: str, number: int, *, drawn: bool) -> Played:
         world=world,
         board=number,
         own=(counts.own_labels.sum(axis=1) > 0).tolist(),
-        held=[_holds(row.lower, row.upper, truth) for row, truth in zip(rows, here, strict=True)],
-        width=[_half(row.lower, row.upper) for row in rows],
-        held_new=[_holds(row.new_lower, row.new_upper, truth) for row, truth in zip(rows, new, strict=True)],
-        width_new=[_half(row.new_lower, row.new_upper) for row in rows],
+        held=_held(on_these, here),
+        width=(100 * on_these.half_width).round(3).tolist(),
+        held_new=_held(on_new, new),
+        width_new=(100 * on_new.half_width).round(3).tolist(),
         alone=alone,
         alone_new=alone_new,
-        pairs=None if joint is None else (_pairs(joint[0], here), _pairs(joint[1], new)),
-        ranks=None if joint is None else (_ranks(joint[0], rows, here), _ranks(joint[1], rows, new)),
+        pairs=(_pairs(on_these.draws, here), _pairs(on_new.draws, new)) if drawn else None,
+        ranks=(_ranks(on_these, here), _ranks(on_new, new)) if drawn else None,
         seconds=round(spent, 3),
         warned=warned,
     )
@@ -94,12 +92,8 @@ def _is_warned(board: Board) -> bool:
     return is_drift([JudgeDrift("all", now.size, *(int(change.sum()) for change in changes), 1.0, 1.0)])
 
 
-def _holds(low: float | None, high: float | None, truth: float) -> bool:
-    return bool((low or 0.0) - 1e-9 <= truth <= (1.0 if high is None else high) + 1e-9)
-
-
-def _half(low: float | None, high: float | None) -> float:
-    return round(50 * ((1.0 if high is None else high) - (low or 0.0)), 3)
+def _held(estimates: Estimates, truth: FloatArray) -> list[bool]:
+    return ((estimates.lower - 1e-9 <= truth) & (truth <= estimates.upper + 1e-9)).tolist()
 
 
 def _labels_alone(counts: Counts) -> tuple[list[float | None], list[float | None]]:
@@ -123,9 +117,9 @@ def _pairs(draws: FloatArray, truth: FloatArray) -> float:
     return float(((low <= gap + 1e-9) & (gap <= high + 1e-9)).mean())
 
 
-def _ranks(draws: FloatArray, rows: Sequence[ModelScore], truth: FloatArray) -> bool:
-    sets, rank = rank_ranges(draws, rank=score_ranks([row.score for row in rows])), rankdata(-truth, method="min")
-    return bool(((sets.best <= rank) & (rank <= sets.worst)).all())
+def _ranks(estimates: Estimates, truth: FloatArray) -> bool:
+    ranks, rank = rank_ranges(estimates.draws, rank=score_ranks(estimates.score)), rankdata(-truth, method="min")
+    return bool(((ranks.best <= rank) & (rank <= ranks.worst)).all())
 
 
 # ---- the table -----------------------------------------------------------------------------------------------------

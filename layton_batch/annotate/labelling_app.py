@@ -25,7 +25,7 @@ from layton_batch.annotate.session import LONGEST_NOTE, Label, LabellingSession
 from layton_batch.errors import LaytonBatchError
 from layton_batch.reports.label_sheet import Key
 from layton_batch.runs.labels import LABEL, UNSURE
-from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
+from layton_batch.scoring.judge_quality import AnnotatorAgreement
 from layton_batch.scoring.label_plan import LabelForecast
 from layton_batch.text import plural, visible
 

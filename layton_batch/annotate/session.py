@@ -43,7 +43,7 @@ from layton_batch.runs.labels import (
     append,
 )
 from layton_batch.scoring.annotations import Annotation, JoinedLabels
-from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotator_agreement
+from layton_batch.scoring.judge_quality import AnnotatorAgreement, annotator_agreement
 from layton_batch.scoring.label_plan import LabelForecast, LabelRequest, outlook
 from layton_batch.stages.rank import entrant, finished_jobs, joined, jury_board
 from layton_batch.states import PredictionKind

@@ -21,8 +21,7 @@ from layton_batch.scoring.compare import (
     Comparison,
     Gate,
     GateResult,
-    compare_marks,
-    compare_votes,
+    compare_models,
     gate,
 )
 from layton_batch.scoring.leaderboard import CONDITION, NEW_ITEMS, THIS_SET, UNCALIBRATED
@@ -179,7 +178,6 @@ def compare(
     columns = TableColumns.of(names_of(column, "column"))
     options = BoardOptions(metric=metric, max_score=max_score, min_score=min_score, columns=columns)
     evidence, models = read_board_sources(source, options, runs), (first, second)
-    marks = evidence.marks
-    comparison = compare_votes(evidence.rounds[0], models) if marks is None else compare_marks(marks, models)
+    comparison = compare_models(evidence.marks or evidence.rounds[0], models)
     target = THIS_SET if this_set else NEW_ITEMS
     return ComparisonDocument(comparison, target, None if margin is None else gate(comparison, target, margin))

@@ -15,8 +15,7 @@ from layton_batch.commands.sources import read_judged_sources
 from layton_batch.grading.board_sources import BoardOptions
 from layton_batch.interchange.score_table import TableColumns
 from layton_batch.reports.table import Document, frame_of, heading, say_line, show
-from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotator_agreement
-from layton_batch.scoring.judge_quality import Diagnosis, JudgeReport, diagnose
+from layton_batch.scoring.judge_quality import AnnotatorAgreement, Diagnosis, JudgeReport, annotator_agreement, diagnose
 from layton_batch.scoring.judges_told import (
     Section,
     annotators_told,

@@ -19,15 +19,20 @@ from layton_batch.interchange.judge_files import is_judge_file, read_judge_files
 from layton_batch.interchange.score_file import ScoreFile
 from layton_batch.interchange.score_table import USUAL, TableColumns
 from layton_batch.scoring.annotations import JoinedLabels
+from layton_batch.scoring.board import rank
+from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, MARKS, VOTES, Entrant, rounds
-from layton_batch.scoring.gold import GoldSet, judged_of, rounds_of
-from layton_batch.scoring.gold_file import read_gold
+from layton_batch.scoring.gold import GoldSet, judged_of, read_gold, rounds_of
 from layton_batch.scoring.judge_quality import JudgeDrift, has_verdicts, is_drift
-from layton_batch.scoring.jury_board import JuryBoard
-from layton_batch.scoring.leaderboard import OTHER_JUDGE, OTHER_MODEL, with_flag, with_incomplete
-from layton_batch.scoring.rule_board import RuleBoard
-from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
-from layton_batch.scoring.samples import rank
+from layton_batch.scoring.leaderboard import (
+    OTHER_JUDGE,
+    OTHER_MODEL,
+    PAPER,
+    PAPER_LEVEL,
+    ScoringRules,
+    with_flag,
+    with_incomplete,
+)
 from layton_batch.scoring.verdict_counts import VerdictCounts, count_verdicts
 from layton_batch.scoring.vote_files import is_votes, metrics_of, read_votes, votes_of
 from layton_batch.settings import Settings

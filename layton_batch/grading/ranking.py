@@ -16,10 +16,9 @@ from layton_batch.grading.submissions import ModelPredictions
 from layton_batch.interchange.score_file import ItemOutcome, ScoreFile
 from layton_batch.records import Item, JsonValue
 from layton_batch.scoring.board import rank_marks
+from layton_batch.scoring.boards import RuleBoard
 from layton_batch.scoring.evidence import MARKS, Entrant
-from layton_batch.scoring.leaderboard import leaderboard
-from layton_batch.scoring.rule_board import RuleBoard
-from layton_batch.scoring.rules import ScoringRules
+from layton_batch.scoring.leaderboard import ScoringRules, leaderboard
 from layton_batch.tasks.offline import FileRow, OfflineForm, RowsFile
 from layton_batch.text import first_of, plural
 
@@ -225,7 +224,7 @@ def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float]
         if model.is_published
     ]
     if not entered:
-        return Ranking(leaderboard(()), left_out, 0)
+        return Ranking(leaderboard(), left_out, 0)
     marks, notes = shared_marks(entered)
     board = rank_marks(RuleBoard(marks, ScoringRules(metric=metric), span))
     return Ranking(board, [*notes, *left_out], marks["item_id"].n_unique())

@@ -17,8 +17,7 @@ from layton_batch.files.sources import Row, RowLocation, read_rows, stream_rows
 from layton_batch.files.wrong_rows import unknown_item
 from layton_batch.records import JsonValue, Response
 from layton_batch.scoring.evidence import ANSWERED
-from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet
-from layton_batch.scoring.gold_file import ITEM, parse_gold
+from layton_batch.scoring.gold import HUMAN, ITEM, VERDICT, GoldSet, parse_gold
 from layton_batch.settings import Settings
 from layton_batch.tasks import FIRST, load_task
 from layton_batch.tasks.offline import response

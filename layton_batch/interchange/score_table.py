@@ -22,8 +22,7 @@ from layton_batch.files.sources import Row, RowLocation, stream_placed_rows, str
 from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.interchange.score_file import ItemOutcome, Object, ScoreFile
 from layton_batch.records import JsonValue
-from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet
-from layton_batch.scoring.gold_file import ITEM, parse_gold
+from layton_batch.scoring.gold import HUMAN, ITEM, VERDICT, GoldSet, parse_gold
 from layton_batch.states import PredictionKind
 
 METRIC = "score"

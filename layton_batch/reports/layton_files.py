@@ -19,8 +19,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.rejudging import recorded_jury
 from layton_batch.scoring.annotations import Annotation, annotated_words
 from layton_batch.scoring.evidence import PREDICTION, Entrant, content_key, with_contents
-from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, GoldSet
-from layton_batch.scoring.gold_file import gold_rows
+from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, GoldSet, gold_rows
 from layton_batch.stages.rank import (
     board,
     entrant,

@@ -26,6 +26,7 @@ from layton_batch.scoring.leaderboard import (
     NEW_ITEMS,
     NO_OWN,
     OTHER_HINTS,
+    PAPER,
     RULE,
     THIS_SET,
     UNCALIBRATED,
@@ -34,7 +35,6 @@ from layton_batch.scoring.leaderboard import (
     need,
     stored,
 )
-from layton_batch.scoring.rules import PAPER
 from layton_batch.text import NONE, one_line, percent
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from layton_batch.runs.rejudging import RejudgeJob
     from layton_batch.runs.requests import PaidAnswers
     from layton_batch.scoring.gold import GoldSet
-    from layton_batch.scoring.rules import ScoringRules
+    from layton_batch.scoring.leaderboard import ScoringRules
     from layton_batch.store.run_store import RunStore
 
 
@@ -248,7 +248,7 @@ class Run:
     @property
     def rules(self) -> ScoringRules:
         """Return the manifest's rules for scoring its board."""
-        from layton_batch.scoring.rules import HIERARCHICAL, ScoringRules
+        from layton_batch.scoring.leaderboard import HIERARCHICAL, ScoringRules
 
         scoring = self.manifest.scoring
         metric = scoring.metric or self.task.metrics[0]

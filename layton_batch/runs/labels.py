@@ -30,8 +30,7 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.rejudging import frozen_gold
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotation, parse_annotations
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.gold import HUMAN, GoldSet
-from layton_batch.scoring.gold_file import BUNDLED, bundled_gold, gold_rows, parse_gold
+from layton_batch.scoring.gold import BUNDLED, HUMAN, GoldSet, bundled_gold, gold_rows, parse_gold
 from layton_batch.settings import Settings
 from layton_batch.text import plural
 

@@ -485,7 +485,7 @@ def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Sett
     """Read the gold set: the run folder's copy if there is one, so that it is fetched once and stays the same."""
     if manifest.gold is None or manifest.gold.source is None:
         return None
-    from layton_batch.scoring.gold_file import read_gold
+    from layton_batch.scoring.gold import read_gold
 
     source = manifest.gold.source
     copy = folder.gold(source)

@@ -25,9 +25,7 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.jobs import predict_id
 from layton_batch.scoring.evidence import ENTRANT, Entrant
-from layton_batch.scoring.gold import VERDICT, GoldSet
-from layton_batch.scoring.gold_file import BUNDLED
-from layton_batch.scoring.jury_record import JudgeRecord, judge_record
+from layton_batch.scoring.gold import BUNDLED, VERDICT, GoldSet, JudgeRecord, judge_record
 from layton_batch.states import Role
 
 _SAID = {

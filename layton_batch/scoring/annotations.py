@@ -99,11 +99,7 @@ class Annotation:
     @property
     def marks(self) -> dict[str, bool | None]:
         """Return the label on each metric; None: there is none."""
-        return {
-            "answer_correct": self.answer_correct,
-            "justification_correct": self.justification_correct,
-            "both_correct": self.both_correct,
-        }
+        return dict(zip(METRICS, (self.answer_correct, self.justification_correct, self.both_correct), strict=True))
 
     def mark(self, metric: str) -> bool | None:
         """Return the label on one metric, of any task; None: there is none."""
@@ -176,6 +172,7 @@ def parse_annotation(row: Row, location: RowLocation) -> Annotation:
 
 def annotation_row(annotation: Annotation) -> dict[str, object]:
     """Write an annotation as a row of the stored form, without the fields it lacks."""
+    texts = annotation.prediction_text or (None, None)
     row: dict[str, object] = {
         "item_id": annotation.item_id,
         "model": annotation.model,
@@ -189,9 +186,9 @@ def annotation_row(annotation: Annotation) -> dict[str, object]:
         "adjudicated": annotation.adjudicated or None,
         "item_digest": annotation.item_digest,
         "model_id": annotation.model_id,
+        "answer": texts[0],
+        "justification": texts[1],
     }
-    if annotation.prediction_text is not None:
-        row |= {"answer": annotation.prediction_text[0], "justification": annotation.prediction_text[1]}
     return {name: value for name, value in row.items() if value is not None}
 
 
@@ -379,13 +376,10 @@ class _Index:
                 return [entrant for entrant in same if entrant.model == annotation.model] or same
             from_files = (entrant for entrant in self._named.get(annotation.model, ()) if entrant not in self._ids)
             return [entrant for entrant in from_files if annotation.n_hints in (None, entrant.n_hints)]
-        lists = (
-            self._named.get(annotation.model),
-            self._named.get(annotation.also or ""),
-            self._by_id.get(annotation.model),
-        )
-        fits = ([entrant for entrant in entrants or () if _fits(annotation, entrant)] for entrants in lists)
-        return next((entrants for entrants in fits if entrants), [])
+        name, also = annotation.model, annotation.also or ""
+        lists = self._named.get(name, ()), self._named.get(also, ()), self._by_id.get(name, ())
+        fits = ([entrant for entrant in entrants if _fits(annotation, entrant)] for entrants in lists)
+        return next(filter(None, fits), [])
 
     def _why(self, annotation: Annotation, meant: Sequence[Entrant]) -> str:
         if len(meant) > 1:

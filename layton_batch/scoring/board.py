@@ -2,23 +2,26 @@
 
 Jury boards: ``rank_board``, or exactly as the layton-eval paper does. Boards graded by rule: ``rank_marks``. All give
 the same frame (``scoring/leaderboard.py``), so that all leaderboards look alike.
+
+With a jury every round of a model that is asked several times (all models' answers with one sample number) is a board
+by itself, and a row is the mean of its rounds: also the ends of an interval, which are those of one round then; more
+rounds never make it narrower than that.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
+from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET, OverRounds
+from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, Entrant
-from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import labels_for
 from layton_batch.scoring.leaderboard import (
     AIM_POINTS,
@@ -28,22 +31,26 @@ from layton_batch.scoring.leaderboard import (
     NEW_ITEMS,
     OTHER_HINTS,
     OTHER_JURY,
-    RULE,
+    PAPER,
+    PAPER_LEVEL,
+    PREFIX,
+    SCHEMA,
     SHORT_JURY,
     THIS_SET,
-    UNCALIBRATED,
     UNKNOWN_MAKER,
+    best_first,
+    flags_of,
     leaderboard,
     with_flag,
 )
-from layton_batch.scoring.rule_board import RuleBoard
-from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
-from layton_batch.stats.counts import Flag, FloatArray, fewest_labels, label_flags
+from layton_batch.stats.counts import Flag, fewest_labels, label_flags
 from layton_batch.stats.paper import paper_scores
-from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
+from layton_batch.stats.ranks import Estimates, Ranks, paper_ranks, rank_ranges, score_ranks
 
 _NEVER_JUDGED = ("abstained", "unparsed", "missing")
-_Row = dict[str, Any]
+_KINDS = {f"n_{kind}": (pl.col("kind") == kind).sum() for kind in _NEVER_JUDGED}
+_UNJUDGED = str(Flag.UNJUDGED)
+_Columns = Mapping[str, Any]
 
 
 def rank_board(board: JuryBoard) -> pl.DataFrame:
@@ -57,20 +64,122 @@ def rank_board(board: JuryBoard) -> pl.DataFrame:
     DataError for predictions or labels that contradict each other.
     """
     if board.votes.is_empty():
-        return leaderboard(())
+        return leaderboard()
     if board.rules.method == PAPER:
-        rows = leaderboard(_paper_rows(board))
+        rows = _rows(board, _by_paper(board))
     elif board.labels.is_empty():
-        rows = leaderboard(_unlabelled_rows(board))
+        rows = _unlabelled(board)
     else:
-        rows = leaderboard(_jury_rows(board))
-        rows = with_flag(rows, OTHER_HINTS, _of(rows, _with_other_hints(board)))
+        rows = _by_labels(board)
     for flag, holds in ((OTHER_JURY, board.rules.other_jury), (DRIFTED, board.rules.drifted)):
         rows = with_flag(rows, flag) if holds and board.labels.height else rows
-    return with_failures(_with_verdicts(rows, board.votes, board.labels))
+    return with_failures(best_first(_with_verdicts(rows, board)))
 
 
-def _of(rows: pl.DataFrame, entrants: set[tuple[Any, ...]]) -> pl.Expr:
+def rank(boards: RuleBoard | Sequence[JuryBoard], samples: Mapping[str, int]) -> pl.DataFrame:
+    """Rank a board graded by rule, or a jury's, of which there is one for each round. ``samples``: number of each
+    model's own rounds."""
+    if isinstance(boards, RuleBoard):
+        return rank_marks(boards)
+    return mean_of_rounds([rank_board(board) for board in boards], samples)
+
+
+def _rows(board: JuryBoard | RuleBoard, columns: _Columns) -> pl.DataFrame:
+    """Return the entrants' rows in their order; columns that are not given are null."""
+    count = len(board.entrants)
+    same = {"method": board.method, "metric": board.rules.metric, "level": board.rules.level, "target": NEW_ITEMS}
+    given: _Columns = {
+        **{name: [getattr(entrant, name) for entrant in board.entrants] for name in ENTRANT},
+        **{name: [value] * count for name, value in (same | {"flags": ""}).items()},
+        **columns,
+    }
+    return pl.DataFrame({name: given.get(name, [None] * count) for name in SCHEMA}, schema=SCHEMA)
+
+
+def _printed(prefix: str, estimates: Estimates, ranks: Ranks) -> _Columns:
+    """Return ranks, scores, ends and half widths as printed: percent with one decimal, ends moved outwards."""
+    low = np.floor(estimates.lower * 1000 + _NOISE) / 10
+    high = np.ceil(estimates.upper * 1000 - _NOISE) / 10 + 0.0  # not -0.0
+    half_width = np.ceil((high - low) * 5 - _NOISE) / 10 + 0.0
+    values = ranks.rank, ranks.best, ranks.worst, [*map(_percent, estimates.score.tolist())], low, high, half_width
+    return {prefix + name: value for name, value in zip(ESTIMATE, values, strict=True)}
+
+
+_NOISE = 1e-9  # a fraction such as 157/200 must not fall a tenth short because it is not exact in binary
+
+
+def _percent(fraction: float | None) -> float | None:
+    """Round to one decimal, half to even, as numpy and Python do: for point estimates."""
+    return None if fraction is None else round(fraction * 100, 1)
+
+
+# ---- by a jury -----------------------------------------------------------------------------------------------------
+
+
+def _by_labels(board: JuryBoard) -> pl.DataFrame:
+    rows = _rows(board, _by_posterior(board))
+    rows = with_flag(rows, BORROWED_ONLY, (pl.col("own_labels") == 0) & (pl.col("borrowed_labels") > 0))
+    counts = board.counts
+    is_unknown = ~np.isin(counts.predictions.maker, counts.maker[counts.is_labelled])
+    rows = with_flag(rows, UNKNOWN_MAKER, pl.lit(pl.Series(is_unknown)))
+    return with_flag(rows, OTHER_HINTS, _of(rows, _with_other_hints(board)))
+
+
+def _by_posterior(board: JuryBoard) -> _Columns:
+    columns: dict[str, Any] = {}
+    for target, estimates in board.estimates.items():
+        ranks = rank_ranges(estimates.draws, level=board.rules.level, rank=score_ranks(estimates.score))
+        columns |= _printed(PREFIX[target], estimates, ranks)
+    counts = board.counts
+    own, borrowed = counts.own_labels, counts.borrowed_labels
+    return columns | {
+        **_counted(board),
+        "flags": [", ".join(flags) for flags in label_flags(counts.n, borrowed + own, counts.unjudged)],
+        "own_labels": own.sum(axis=1),
+        "borrowed_labels": np.where(counts.n > 0, borrowed, 0).sum(axis=1),
+        "fewest_labels_per_vote": fewest_labels(counts.n, borrowed),
+    }
+
+
+def _unlabelled(board: JuryBoard) -> pl.DataFrame:
+    """Return the rows of a board without labels; what a row lacks for want of labels holds for the whole board."""
+    is_judged = HAS_OUTCOME.any().over(ENTRANT)
+    silent = replace(board, votes=board.votes.filter(~is_judged))
+    judged = replace(board, votes=board.votes.filter(is_judged)) if silent.votes.height else board
+    none = np.zeros(len(silent.entrants), dtype=np.int64)
+    rows = [_rows(silent, {**_counted(silent), "own_labels": none, "borrowed_labels": none})]
+    if judged.votes.height:
+        more = {"flags": [""] * len(judged.entrants), "labels_needed": labels_for(judged, AIM_POINTS / 100)}
+        rows.insert(0, _rows(judged, {**_by_posterior(judged), **more}))
+    return with_flag(pl.concat(rows), _UNJUDGED, pl.col("n_unjudged") > 0)
+
+
+def _by_paper(board: JuryBoard) -> _Columns:
+    scores = paper_scores(board.counts)
+    ranks = paper_ranks([score.score for score in scores], [score.half_width for score in scores])
+    places = [[place or None for place in places.tolist()] for places in (ranks.rank, ranks.best, ranks.worst)]
+    printed = [(score.score, _percent(score.lower), _percent(score.upper), score.half_width) for score in scores]
+    here = zip(ESTIMATE, (*places, *zip(*printed, strict=True)), strict=True)
+    return {
+        **{SET + name: values for name, values in here},
+        **_counted(board),
+        "method": [PAPER] * len(scores),
+        "target": [THIS_SET] * len(scores),
+        "level": [PAPER_LEVEL] * len(scores),
+        "flags": [", ".join([*score.flags, *([score.reason] if score.reason else [])]) for score in scores],
+        "own_labels": [0] * len(scores),  # the paper does not use a provider's own labels
+        "borrowed_labels": [score.borrowed_labels for score in scores],
+        "fewest_labels_per_vote": [score.fewest_labels_per_vote for score in scores],
+    }
+
+
+def _counted(board: JuryBoard) -> _Columns:
+    """Count each entrant's items, and answers of a kind."""
+    counts = board.predictions.group_by("who").agg(n_items=pl.len(), **_KINDS).sort("who").drop("who")
+    return counts.to_dict() | {"n_unjudged": board.counts.unjudged}
+
+
+def _of(rows: pl.DataFrame, entrants: Collection[tuple[Any, ...]]) -> pl.Expr:
     return pl.lit(pl.Series([entrant in entrants for entrant in rows.select(ENTRANT).iter_rows()], dtype=pl.Boolean))
 
 
@@ -83,7 +192,7 @@ def _with_other_hints(board: JuryBoard) -> set[tuple[Any, ...]]:
     return {entrant for entrant in entrants if levels[entrant[:2]] - {entrant[2]}}
 
 
-def _with_verdicts(rows: pl.DataFrame, votes: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+def _with_verdicts(rows: pl.DataFrame, board: JuryBoard) -> pl.DataFrame:
     """Add the jury's share of yes to each row, count the verdicts that the row could stand on and those of them that
     are missing, and flag what is short.
 
@@ -91,15 +200,16 @@ def _with_verdicts(rows: pl.DataFrame, votes: pl.DataFrame, labels: pl.DataFrame
     if it lacks more than the one judge who leaves before its own family's answers.
     """
     judges, total, is_judged = pl.col("judges"), pl.col("total"), ~NEEDS_NO_JURY
-    most = pl.concat([votes["total"], labels["total"]]).max() or 0
+    most = pl.concat([board.votes["total"], board.labels["total"]]).max() or 0
     size = judges.fill_null(total.max().over(ENTRANT))
+    mark = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / total)
     counts = (
-        votes.with_columns(judges=pl.when(is_judged).then(size).otherwise(0))
+        board.votes.with_columns(judges=pl.when(is_judged).then(size).otherwise(0))
         .group_by(ENTRANT)
         .agg(
             n_verdicts=judges.sum(),
             n_verdicts_missing=(judges - total).filter(is_judged).sum(),
-            jury_vote=(100 * _MARK.filter(HAS_OUTCOME).mean()).round(1),
+            jury_vote=(100 * mark.filter(HAS_OUTCOME).mean()).round(1),
             is_short=((total > 0) & ((total < judges) | (total < most - 1))).any(),  # type: ignore[operator]
         )
     )
@@ -108,145 +218,6 @@ def _with_verdicts(rows: pl.DataFrame, votes: pl.DataFrame, labels: pl.DataFrame
     is_short = set(counts.filter(pl.col("is_short") & ~is_few).select(ENTRANT).iter_rows())
     rows = with_flag(rows.update(counts.drop("is_short"), on=ENTRANT), FEW_VERDICTS, is_few)
     return with_flag(rows, SHORT_JURY, _of(rows, is_short))
-
-
-_MARK = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / pl.col("total"))
-
-
-def _paper_rows(board: JuryBoard) -> Iterable[_Row]:
-    scores = paper_scores(board.counts)
-    ranks = paper_ranks([score.score for score in scores], [score.half_width for score in scores])
-    counts = _counts(board)
-    for i in ranks.order.tolist():
-        score = scores[i]
-        ends = [None if end is None else round_tenth(end) for end in (score.lower, score.upper)]
-        yield _row(
-            board.entrants[i],
-            board.rules,
-            this_set=(*(ranks.of(i) or (None, None, None)), score.score, *ends, score.half_width),
-            target=THIS_SET,
-            level=PAPER_LEVEL,
-            flags=[*score.flags, *([score.reason] if score.reason else [])],
-            own_labels=0,  # the paper does not use a provider's own labels
-            borrowed_labels=score.borrowed_labels,
-            fewest_labels_per_vote=score.fewest_labels_per_vote,
-            **counts[i],
-        )
-
-
-def _jury_rows(board: JuryBoard) -> Iterable[_Row]:
-    rules, posterior = board.rules, board.posterior
-    scores = posterior.scores
-    here_ranks = _ranked([score.score for score in scores], posterior.draws_on_these, rules.level)
-    new_ranks = _ranked([score.new_score for score in scores], posterior.draws_on_new, rules.level)
-    counts, rows = board.counts, _counts(board)
-    own, borrowed = counts.own_labels.sum(axis=1).tolist(), counts.borrowed_labels
-    behind, fewest = np.where(counts.n > 0, borrowed, 0).sum(axis=1).tolist(), fewest_labels(counts.n, borrowed)
-    flags = label_flags(counts.n, borrowed + counts.own_labels, counts.unjudged)
-    is_unknown = ~np.isin(counts.predictions.maker, counts.maker[counts.is_labelled])
-    for i, score in enumerate(scores):
-        more = [BORROWED_ONLY] if own[i] == 0 and behind[i] > 0 else []
-        more += [UNKNOWN_MAKER] if is_unknown[i] else []
-        yield _row(
-            board.entrants[i],
-            rules,
-            new=(*new_ranks[i], *_estimate(score.new_score, score.new_lower, score.new_upper)),
-            this_set=(*here_ranks[i], *_estimate(score.score, score.lower, score.upper)),
-            flags=[*flags[i], *more],
-            own_labels=own[i],
-            borrowed_labels=behind[i],
-            fewest_labels_per_vote=fewest[i],
-            **rows[i],
-        )
-
-
-def _unlabelled_rows(board: JuryBoard) -> Iterable[_Row]:
-    """Yield the rows of a board without labels; what a row lacks for want of labels holds for the whole board."""
-    is_judged = HAS_OUTCOME.any().over(ENTRANT)
-    silent = replace(board, votes=board.votes.filter(~is_judged))
-    judged = replace(board, votes=board.votes.filter(is_judged)) if silent.votes.height else board
-    if judged.votes.height:
-        needed = labels_for(judged, AIM_POINTS / 100).tolist()
-        for row, number in zip(_jury_rows(judged), needed, strict=True):
-            flags = _UNJUDGED if row["n_unjudged"] else ""
-            yield row | {"method": UNCALIBRATED, "flags": flags, "labels_needed": number}
-    for entrant, counts in zip(silent.entrants, _counts(silent), strict=True):
-        row = _row(entrant, board.rules, flags=[_UNJUDGED], own_labels=0, borrowed_labels=0, **counts)
-        yield row | {"method": UNCALIBRATED}
-
-
-_UNJUDGED = str(Flag.UNJUDGED)
-
-
-def _counts(board: JuryBoard) -> list[_Row]:
-    """Count each entrant's items, and answers of a kind."""
-    kinds: dict[int, Counter[str]] = defaultdict(Counter)
-    for position, kind, count in board.predictions.group_by("who", "kind").len().iter_rows():
-        kinds[position][kind] = count
-    return [_counts_of(kinds[position], unjudged) for position, unjudged in enumerate(board.counts.unjudged.tolist())]
-
-
-def _ranked(scores: Sequence[float], draws: FloatArray, level: float) -> list[tuple[int, int, int]]:
-    """Rank by score, best and worst rank. Every entrant of a board has a prediction, so each is in the draws."""
-    rank = score_ranks(scores)
-    sets = rank_ranges(draws, level=level, rank=rank)
-    return list(zip(rank.tolist(), sets.best.tolist(), sets.worst.tolist(), strict=True))
-
-
-def _estimate(score: float, lower: float, upper: float) -> tuple[float, float, float, float]:
-    """Return score, ends and half width as printed, from fractions; the ends are moved outwards."""
-    low, high = floor_tenth(lower), ceil_tenth(upper)
-    return round_tenth(score), low, high, math.ceil((high - low) * 5 - 1e-9) / 10
-
-
-def rank_marks(board: RuleBoard) -> pl.DataFrame:
-    """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
-
-    On these items score and rank are exact, so their ranges are themselves; the interval and the rank range for new
-    items come from weights on the items that all entrants share (``mark_draws``). Failures of all samples count.
-    """
-    if board.marks.is_empty():
-        return leaderboard(())
-    scores = board.scores
-    means = np.round(scores.mean, 12)  # sums of equal marks in another order are equal
-    answers = board.marks.sort(ENTRANT, maintain_order=True).partition_by(ENTRANT, maintain_order=True)
-    rows = []
-    for i, ranks in enumerate(_ranked(means.tolist(), board.draws, board.rules.level)):
-        new = _estimate(float(scores.mean[i]), float(scores.new_lower[i]), float(scores.new_upper[i]))
-        rank, score = ranks[0], new[0]
-        rows.append(
-            _row(
-                board.entrants[i],
-                board.rules,
-                new=(*ranks, *new),
-                this_set=(rank, rank, rank, score, score, score, 0.0),
-                method=RULE,
-                own_labels=0,
-                borrowed_labels=0,
-                **_counts_of_marks(answers[i]),
-            )
-        )
-    return with_failures(leaderboard(rows))
-
-
-def _counts_of_marks(answers: pl.DataFrame) -> _Row:
-    """Count items, and kinds and failures over all answers of an entrant."""
-    counts = _counts_of(Counter(answers["kind"].to_list()), 0) | {"n_items": answers["item_id"].n_unique()}
-    if answers["failure"].count():
-        failures = Counter(failure for failure in answers["failure"] if failure)
-        counts["failures"] = [{"kind": kind, "count": count} for kind, count in failures.items()]
-    means = answers.group_by("sample", maintain_order=True).agg(mean=100 * pl.mean("mark"))["mean"].to_list()
-    return counts | ({"rounds": len(means), "round_sd": spread(means)} if len(means) > 1 else {})
-
-
-def spread(scores: Sequence[float]) -> float:
-    """The sample standard deviation (n - 1) of the rounds' scores, as printed."""
-    return round(statistics.stdev(scores), 3)
-
-
-def _counts_of(kinds: Counter[str], unjudged: int) -> _Row:
-    never = {f"n_{kind}": kinds[kind] for kind in _NEVER_JUDGED}
-    return never | {"n_items": kinds.total(), "n_unjudged": unjudged}
 
 
 def with_failures(board: pl.DataFrame) -> pl.DataFrame:
@@ -260,42 +231,101 @@ def with_failures(board: pl.DataFrame) -> pl.DataFrame:
     return board.with_columns(failures=pl.coalesce("failures", failures) if "failures" in board.columns else failures)
 
 
-_UNKNOWN = (None,) * len(ESTIMATE)
+# ---- by a rule -----------------------------------------------------------------------------------------------------
 
 
-def _row(
-    entrant: Entrant,
-    rules: ScoringRules,
-    *,
-    new: Sequence[object] = _UNKNOWN,
-    this_set: Sequence[object] = _UNKNOWN,
-    flags: Sequence[str] = (),
-    **columns: Any,
-) -> _Row:
-    """One row; ``new``, ``this_set``: values of ``ESTIMATE``."""
-    both = {prefix + name: value for prefix, values in ((NEW, new), (SET, this_set))
-            for name, value in zip(ESTIMATE, values, strict=True)}  # fmt: skip
-    method_columns = {"method": rules.method, "metric": rules.metric, "level": rules.level, "target": NEW_ITEMS}
-    name_columns = {"model": entrant.model, "provider": entrant.provider, "n_hints": entrant.n_hints}
-    return {**name_columns, **method_columns, **both, "flags": ", ".join(flags), **columns}
+def rank_marks(board: RuleBoard) -> pl.DataFrame:
+    """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
+
+    On these items score and rank are exact, so their ranges are themselves; the interval and the rank range for new
+    items come from weights on the items that all entrants share (``mark_draws``). Failures of all samples count.
+    """
+    if board.marks.is_empty():
+        return leaderboard()
+    estimates = board.estimates[NEW_ITEMS]
+    rank = score_ranks(np.round(estimates.score, 12))  # sums of equal marks in another order are equal
+    new = _printed(NEW, estimates, rank_ranges(estimates.draws, level=board.rules.level, rank=rank))
+    score = new[NEW + "score"]
+    here = zip(ESTIMATE, (rank, rank, rank, score, score, score, np.zeros(len(score))), strict=True)
+    answers = board.marks.sort(ENTRANT, maintain_order=True).partition_by(ENTRANT, maintain_order=True)
+    counts = board.marks.group_by(ENTRANT).agg(n_items=pl.col("item_id").n_unique(), **_KINDS).sort(ENTRANT)
+    more = [_rounds_and_failures(of_entrant) for of_entrant in answers]
+    none = np.zeros(len(score), dtype=np.int64)
+    return with_failures(best_first(_rows(board, {
+        **new,
+        **{SET + name: values for name, values in here},
+        **counts.drop(ENTRANT).to_dict(),
+        **dict.fromkeys(("n_unjudged", "own_labels", "borrowed_labels"), none),
+        **dict(zip(("rounds", "round_sd", "failures"), zip(*more, strict=True), strict=True)),
+    })))  # fmt: skip
 
 
-# ---- printed percent: the only place where a score is rounded ------------------------------------------------------
+def _rounds_and_failures(answers: pl.DataFrame) -> tuple[int | None, float | None, list[dict[str, object]] | None]:
+    """Return the number of rounds and the spread of their scores, of several, and the failures over all answers."""
+    failures = Counter(filter(None, answers["failure"]))
+    named = [{"kind": kind, "count": count} for kind, count in failures.items()]
+    counts = named if answers["failure"].count() else None
+    means = answers.group_by("sample", maintain_order=True).agg(mean=100 * pl.mean("mark"))["mean"].to_list()
+    return (len(means), _spread(means), counts) if len(means) > 1 else (None, None, counts)
 
 
-_NOISE = 1e-9  # a fraction such as 157/200 must not fall a tenth short because it is not exact in binary
+def _spread(scores: Sequence[float]) -> float:
+    """The sample standard deviation (n - 1) of the rounds' scores, as printed."""
+    return round(statistics.stdev(scores), 3)
 
 
-def floor_tenth(fraction: float) -> float:
-    """Percent rounded down to one decimal: for lower ends, which may only move outwards."""
-    return math.floor(fraction * 1000 + _NOISE) / 10
+# ---- rounds of a jury ----------------------------------------------------------------------------------------------
 
 
-def ceil_tenth(fraction: float) -> float:
-    """Percent rounded up to one decimal: for upper ends."""
-    return math.ceil(fraction * 1000 - _NOISE) / 10
+_Row = dict[str, Any]
 
 
-def round_tenth(fraction: float) -> float:
-    """Percent rounded to one decimal, half to even, as numpy and Python do: for point estimates."""
-    return round(fraction * 100, 1)
+def mean_of_rounds(boards: Sequence[pl.DataFrame], samples: Mapping[str, int]) -> pl.DataFrame:
+    """Average the boards of all rounds. ``samples``: number of a model's own rounds, which are the first."""
+    if len(boards) == 1:
+        return boards[0]
+    rows_by_entrant: dict[Entrant, list[_Row]] = defaultdict(list)
+    for row in (row for board in boards for row in board.iter_rows(named=True)):
+        rows_by_entrant[Entrant.of(row)].append(row)
+    rows = [_mean_row(rounds, samples.get(entrant.model, 1)) for entrant, rounds in rows_by_entrant.items()]
+    for prefix in (NEW, SET):
+        _rank_again(rows, prefix)
+    return with_failures(best_first(pl.DataFrame(rows, schema=SCHEMA)))
+
+
+def _mean_row(rounds: Sequence[_Row], samples: int) -> _Row:
+    """``rounds``: in their order; a model with fewer samples than others is in some of them again."""
+    own = rounds[:samples]
+    scores = [row["score"] for row in own if row["score"] is not None]
+    flags = dict.fromkeys(flag for row in own for flag in flags_of(row["flags"]))
+    combined = {name: _combined(column.over_rounds, name, rounds, own) for name, column in LEADERBOARD.items()}
+    return combined | {
+        "flags": ", ".join(flags),
+        "failures": None,
+        "rounds": samples if samples > 1 else None,
+        "round_sd": _spread(scores) if len(scores) > 1 else None,
+    }
+
+
+def _combined(rule: OverRounds, name: str, rounds: Sequence[_Row], own: Sequence[_Row]) -> Any:
+    present = [row[name] for row in rounds if row[name] is not None]
+    match rule:
+        case OverRounds.LEAST:
+            return min(present, default=None)
+        case OverRounds.MOST:
+            return max(present, default=None)
+        case OverRounds.SUM:
+            return sum(row[name] for row in own)
+        case OverRounds.MEAN:
+            values = [row[name] for row in own]
+            return None if None in values else round(sum(values) / len(values), 1)
+    return rounds[0][name]
+
+
+def _rank_again(rows: Sequence[_Row], prefix: str) -> None:
+    """Give each row the rank of its mean, which is within its range."""
+    for row, rank in zip(rows, score_ranks([row[prefix + "score"] for row in rows]).tolist(), strict=True):
+        row[prefix + "rank"] = rank or None
+        best, worst = row[prefix + "rank_best"], row[prefix + "rank_worst"]
+        if rank and best is not None and worst is not None:
+            row |= {prefix + "rank_best": min(rank, best), prefix + "rank_worst": max(rank, worst)}

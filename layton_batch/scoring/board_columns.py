@@ -15,6 +15,7 @@ from layton_batch.scoring.leaderboard import (
     AIM_POINTS,
     BORROWED_ONLY,
     NO_OWN,
+    PAPER,
     RULE,
     THIS_SET,
     UNCALIBRATED,
@@ -22,7 +23,6 @@ from layton_batch.scoring.leaderboard import (
     complete,
     flags_of,
 )
-from layton_batch.scoring.rules import PAPER
 from layton_batch.text import NONE, number_text, percent, range_text
 
 Row = Mapping[str, Any]

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
 from layton_batch.errors import DataError
+from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import HAS_OUTCOME, Entrant, entrants_of
-from layton_batch.scoring.jury_board import JuryBoard
-from layton_batch.scoring.leaderboard import NEW_ITEMS, RULE, THIS_SET, UNCALIBRATED
-from layton_batch.scoring.rule_board import RuleBoard
-from layton_batch.scoring.rules import HIERARCHICAL
-from layton_batch.stats.counts import Counts, FloatArray
-from layton_batch.stats.ranks import detectable, difference
+from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET, UNCALIBRATED, ScoringRules
+from layton_batch.stats.counts import Counts
+from layton_batch.stats.ranks import Estimates, detectable, difference
 from layton_batch.text import did_you_mean, first_of
 
 _NAMES_SHOWN = 12
@@ -100,14 +98,9 @@ def gate(comparison: Comparison, target: str, margin: float) -> Gate:
     if not (math.isfinite(margin) and 0 <= margin <= 100):
         raise DataError(f"the margin is a number of points from 0 to 100, not {margin:g}")
     standing = next((standing for standing in comparison.standings if standing.target == target), None)
-    if comparison.method == UNCALIBRATED:
-        ends = None
-    elif standing is None:
-        exact = comparison.standings[0].difference
-        ends = (exact, exact, exact)
-    else:
-        ends = (standing.difference, standing.lower, standing.upper)
-    difference, lower, upper = ends or (None, None, None)
+    exact = comparison.standings[0].difference
+    ends = (exact,) * 3 if standing is None else (standing.difference, standing.lower, standing.upper)
+    difference, lower, upper = (None, None, None) if comparison.method == UNCALIBRATED else ends
     result = GateResult.UNDECIDED
     if lower is not None and lower >= -margin:
         result = GateResult.NOT_WORSE
@@ -137,54 +130,44 @@ def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
     raise DataError(f"these sources have no model {name!r}{hint or f' ({first_of(names, _NAMES_SHOWN)})'}")
 
 
-def compare_votes(board: JuryBoard, names: tuple[str, str]) -> Comparison:
-    """Two entrants of a jury board, by the numbers that the board has.
+def compare_models(board: JuryBoard | RuleBoard, names: tuple[str, str]) -> Comparison:
+    """Two entrants of a board, by the numbers that the board has.
 
     Raises DataError for names that are not clear, are the same entrant, or are of an entrant that nobody judged.
     """
-    if board.labels.is_empty():
+    if isinstance(board, JuryBoard):
         _check_judged(board, names)
-    pair, rules = _pair(board.entrants, names), board.rules
-    posterior, alike = board.posterior, _cast_alike(board.counts, pair)
-    here, new = posterior.draws_on_these, posterior.draws_on_new
-    first, second = (posterior.scores[model] for model in pair)
-    on_new = _standing(NEW_ITEMS, new, pair, (first.new_score, second.new_score), rules.level, alike=alike)
-    on_these = _standing(THIS_SET, here, pair, (first.score, second.score), rules.level, alike=alike)
+    first, second = (board.entrants.index(find_entrant(board.entrants, name)) for name in names)
+    if first == second:
+        raise DataError(f"{names[0]!r} and {names[1]!r} are the same model: give two different models")
+    pair, rules = (first, second), board.rules
+    if isinstance(board, JuryBoard):
+        items, alike = board.counts.items[[first, second]], _cast_alike(board.counts, pair)
+    else:
+        marks = board.item_marks[[first, second]]
+        items, alike = np.isfinite(marks).sum(axis=1), np.array_equal(marks[0], marks[1], equal_nan=True)
     return Comparison(
-        first=board.entrants[pair[0]],
-        second=board.entrants[pair[1]],
+        first=board.entrants[first],
+        second=board.entrants[second],
         metric=rules.metric,
-        method=UNCALIBRATED if board.labels.is_empty() else HIERARCHICAL,
+        method=board.method,
         level=rules.level,
-        standings=(on_new, on_these),
-        n_items=int(min(board.counts.items[list(pair)])),
+        standings=tuple(
+            _standing(target, estimates, pair, rules.level, alike=alike)
+            for target, estimates in board.estimates.items()
+        ),
+        n_items=int(items.min()),
     )
-
-
-def compare_marks(board: RuleBoard, names: tuple[str, str]) -> Comparison:
-    """Two entrants of a board graded by rule, on new items; on these their scores are exact."""
-    rules, pair = board.rules, _pair(board.entrants, names)
-    first, second = board.item_marks[list(pair)]
-    scores, alike = board.scores.mean[list(pair)].tolist(), np.array_equal(first, second, equal_nan=True)
-    standing = _standing(NEW_ITEMS, board.draws, pair, scores, rules.level, alike=alike)
-    items = int(np.isfinite([first, second]).sum(axis=1).min())
-    entrants = board.entrants[pair[0]], board.entrants[pair[1]]
-    return Comparison(*entrants, rules.metric, RULE, rules.level, (standing,), items)
 
 
 def _check_judged(board: JuryBoard, names: tuple[str, str]) -> None:
     """Raises DataError for an entrant of a board without labels that nobody judged."""
+    if board.labels.height:
+        return
     judged = set(entrants_of(board.votes.filter(HAS_OUTCOME)))
     for name in names:
         if find_entrant(board.entrants, name) not in judged:
             raise DataError(f"{name!r}: no judge gave a verdict on its answers, and no person a label")
-
-
-def _pair(entrants: Sequence[Entrant], names: tuple[str, str]) -> tuple[int, int]:
-    first, second = (entrants.index(find_entrant(entrants, name)) for name in names)
-    if first == second:
-        raise DataError(f"{names[0]!r} and {names[1]!r} are the same model: give two different models")
-    return first, second
 
 
 def _cast_alike(counts: Counts, pair: tuple[int, int]) -> bool:
@@ -206,19 +189,12 @@ def _only_of_its_maker(counts: Counts, model: int) -> bool:
     return of_maker.tolist() == [model]
 
 
-def _standing(
-    target: str,
-    draws: FloatArray,
-    pair: tuple[int, int],
-    scores: tuple[float, float],
-    level: float,
-    *,
-    alike: bool,
-) -> ComparedModel:
+def _standing(target: str, estimates: Estimates, pair: tuple[int, int], level: float, *, alike: bool) -> ComparedModel:
     """``alike``: what is known of the two is the same, so that each is as likely the better one."""
-    gap = difference(draws, *pair, level=level)
+    gap = difference(estimates.draws, *pair, level=level)
     least = detectable(gap.deviation, level)
-    lead = scores[0] - scores[1]
+    first, second = estimates.score[list(pair)].tolist()
+    lead = first - second
     lower, upper = min(gap.lower, lead), max(gap.upper, lead)
     return ComparedModel(
         target,
@@ -252,35 +228,28 @@ class Pair:
     better: float | None
     lower: float | None
     upper: float | None
-    better_new: float
-    lower_new: float
-    upper_new: float
+    better_new: float | None
+    lower_new: float | None
+    upper_new: float | None
 
 
-def pairs_by_votes(board: JuryBoard) -> list[Pair]:
-    """All pairs of a jury board, each once; none where there are more than ``MOST_COMPARED`` entrants."""
+def all_pairs(board: JuryBoard | RuleBoard) -> list[Pair]:
+    """All pairs of a board, each once; none where there are more than ``MOST_COMPARED`` entrants."""
     if not 1 < len(board.entrants) <= MOST_COMPARED:
         return []
-    posterior = board.posterior
-    return list(_pairs(board.entrants, posterior.draws_on_these, posterior.draws_on_new, board.rules.level))
+    estimates, pairs = board.estimates, list[Pair]()
+    for first, entrant in enumerate(board.entrants):
+        for second, rival in enumerate(board.entrants[:first]):
+            here, new = (_gap(estimates.get(target), first, second, board.rules) for target in (THIS_SET, NEW_ITEMS))
+            pairs.append(Pair(entrant.model, entrant.n_hints, rival.model, rival.n_hints, *here, *new))
+    return pairs
 
 
-def pairs_by_marks(board: RuleBoard) -> list[Pair]:
-    """All pairs of a board graded by rule, each once; none where there are more than ``MOST_COMPARED`` entrants."""
-    if not 1 < len(board.entrants) <= MOST_COMPARED:
-        return []
-    return list(_pairs(board.entrants, None, board.draws, board.rules.level))
+_Gap = tuple[float | None, float | None, float | None]
 
 
-def _pairs(entrants: Sequence[Entrant], here: FloatArray | None, new: FloatArray, level: float) -> Iterator[Pair]:
-    for first, entrant in enumerate(entrants):
-        for second, rival in enumerate(entrants[:first]):
-            nothing: tuple[None, None, None] = (None, None, None)
-            better, lower, upper = nothing if here is None else _gap(here, first, second, level)
-            yield Pair(entrant.model, entrant.n_hints, rival.model, rival.n_hints, better, lower, upper,
-                       *_gap(new, first, second, level))  # fmt: skip
-
-
-def _gap(draws: FloatArray, first: int, second: int, level: float) -> tuple[float, float, float]:
-    gap = difference(draws, first, second, level=level)
+def _gap(estimates: Estimates | None, first: int, second: int, rules: ScoringRules) -> _Gap:
+    if estimates is None:
+        return None, None, None
+    gap = difference(estimates.draws, first, second, level=rules.level)
     return round(gap.better, 4), round(100 * gap.lower, 2), round(100 * gap.upper, 2)

@@ -1,22 +1,32 @@
-"""Quality of the judges: each against people, the jury as a whole, what it gets wrong, and to whom it is lenient.
+"""Quality of the judges: each against people, the jury as a whole, what it gets wrong, and to whom it is lenient; and
+agreement of the people who label with each other.
 
 Fractions throughout; leniency is verdict minus label, so +0.02 is two points too kind.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import polars as pl
+from pydantic import TypeAdapter, ValidationError
 
+from layton_batch.errors import DamagedTableError
+from layton_batch.files import tables
+from layton_batch.scoring.annotations import JoinedLabels, majority
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.jury_board import JuryBoard
+from layton_batch.scoring.verdict_counts import VerdictCounts
 from layton_batch.stats.distributions import exact_sign_test, jeffreys_interval, two_sided_t_quantile
 from layton_batch.stats.ranks import detectable
-from layton_batch.stats.raters import Agreement, agreement, cohen_kappa
+from layton_batch.stats.raters import Agreement, Kappa, agreement, cohen_kappa, kappa
 
 DRIFT_LEVEL = 0.1
 """The p-value up to which a board says that its judges drifted."""
@@ -223,8 +233,7 @@ def is_drift(drift: Sequence[JudgeDrift]) -> bool:
 def _finding(judge: str, verdicts: pl.DataFrame, level: float) -> JudgeFinding:
     given = verdicts.filter(judge=judge).drop_nulls("human")
     verdict, label = (given[name].cast(pl.Int64).to_numpy() for name in ("verdict", "human"))
-    tp, fp = int((verdict * label).sum()), int((verdict * (1 - label)).sum())
-    fn, tn = int(((1 - verdict) * label).sum()), int(((1 - verdict) * (1 - label)).sum())
+    tn, fn, fp, tp = np.bincount(2 * verdict + label, minlength=4).tolist()
     lower, upper = jeffreys_interval(tp + tn, given.height, level)
     report = JudgeReport(
         labels=given.height,
@@ -277,32 +286,26 @@ def _calibration(labelled: pl.DataFrame, level: float) -> tuple[BinCalibration, 
     yes is not three judges'. (0, 0), no verdict, comes last."""
     share = pl.when(pl.col("total") > 0).then(pl.col("yes") / pl.col("total")).otherwise(2.0)
     votes = labelled.group_by("yes", "total").agg(labels=pl.len(), positives=pl.col("human").sum())
-    bins = []
-    for yes, total, count, positives in votes.sort(share, "total").iter_rows():
-        lower, upper = jeffreys_interval(positives, count, level)
-        bins.append(BinCalibration(yes, total, count, positives, lower, upper))
-    return tuple(bins)
+    rows = votes.sort(share, "total").iter_rows()
+    return tuple(
+        BinCalibration(yes, total, labels, positives, *jeffreys_interval(positives, labels, level))
+        for yes, total, labels, positives in rows
+    )
 
 
 def _mistakes(labelled: pl.DataFrame) -> tuple[JuryMistake, ...]:
     """Return every labelled answer that the majority gets wrong, the unanimous ones (the worrying kind) first."""
-    is_contested = (pl.col("yes") > 0) & (pl.col("yes") < pl.col("total"))
-    wrong = labelled.filter(pl.col("total") > 0, (2 * pl.col("yes") > pl.col("total")) != pl.col("human"))
-    wrong = wrong.with_columns(contested=is_contested).sort("contested", "row", maintain_order=True)
+    yes, total = pl.col("yes"), pl.col("total")
+    wrong = labelled.filter(total > 0, (2 * yes > total) != pl.col("human"))
+    wrong = wrong.with_columns(contested=(yes > 0) & (yes < total)).sort("contested", "row", maintain_order=True)
+    names = [field.name for field in fields(JuryMistake)][:-1]
     return tuple(
         JuryMistake(
-            **{name: row[name] for name in ("item_id", "model", "provider", "n_hints", "yes", "total")},
-            human=row["human"],
-            contested=row["contested"],
-            wrong_judges=tuple(
-                sorted(
-                    given["judge"]
-                    for given in row["verdicts"]
-                    if given["verdict"] is not None and given["verdict"] != row["human"]
-                )
-            ),
+            *row, wrong_judges=tuple(sorted(one["judge"] for one in verdicts if one["verdict"] == wrong_verdict))
         )
-        for row in wrong.iter_rows(named=True)
+        for *row, verdicts, wrong_verdict in wrong.select(
+            *names, "verdicts", (~pl.col("human")).alias("wrong_verdict")
+        ).iter_rows()
     )
 
 
@@ -322,3 +325,94 @@ def _jury_by_family(labelled: pl.DataFrame, level: float) -> Iterator[JuryFamily
             spread = math.sqrt(float(sums @ sums) * len(sums) / (len(sums) - 1)) or 1.0  # as if one of them differed
             half = two_sided_t_quantile(each, len(sums) - 1) * spread / len(gaps)
         yield JuryFamilyLeniency(str(family), len(gaps), float(gaps.mean()), half)
+
+
+# ---- people ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorAgreement:
+    """``labels``: by annotator; ``several``: answers with two labels or more; ``ties``: those of them without a
+    majority, which nobody settled; ``kappa``: None where no answer has two labels."""
+
+    labels: dict[str, int]
+    several: int
+    ties: int
+    level: float
+    kappa: Kappa | None
+
+    def without_names(self) -> AnnotatorAgreement:
+        """Return the agreement with numbers instead of the annotators' names, most labels first."""
+        counts = sorted(self.labels.values(), reverse=True)
+        return replace(self, labels={f"person {number}:": count for number, count in enumerate(counts, 1)})
+
+
+def annotator_agreement(joined: JoinedLabels, metric: str, level: float) -> AnnotatorAgreement | None:
+    """Measure how far the annotators of a run's answers agree; None without annotations on this metric.
+
+    Annotators without a name count as one annotator. Adjudicated labels are left out.
+    """
+    given = [
+        (
+            {
+                annotation.annotator: mark
+                for annotation in people.values()
+                if not annotation.adjudicated and (mark := annotation.mark(metric)) is not None
+            },
+            any(annotation.adjudicated for annotation in people.values()),
+        )
+        for people in joined.by_prediction.values()
+    ]
+    counts = Counter(name for marks, _ in given for name in marks)
+    if not counts:
+        return None
+    names = sorted(counts)
+    ratings = np.array([[int(marks.get(name, -1)) for name in names] for marks, _ in given], dtype=np.int64)
+    several = [(marks, is_settled) for marks, is_settled in given if len(marks) > 1]
+    return AnnotatorAgreement(
+        labels={name: counts[name] for name in names},
+        several=len(several),
+        ties=sum(majority([*marks.values()]) is None and not is_settled for marks, is_settled in several),
+        level=level,
+        kappa=kappa(ratings, level=level),
+    )
+
+
+# ---- beside the board, for its pages ---------------------------------------------------------------------------------
+
+
+TABLE = "judges"
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisRecord:
+    """Diagnosis of the jury, agreement of the people who labelled, where they are named, and how verdicts ended."""
+
+    diagnosis: Diagnosis
+    annotators: AnnotatorAgreement | None
+    verdicts: tuple[VerdictCounts, ...] = ()
+
+
+def write_record(path: Path, record: DiagnosisRecord | None) -> None:
+    """Write the table of one record, or of none where nobody judged."""
+    # json, not orjson: what is not a number stays one that can be told from nothing
+    rows = [] if record is None else [{"document": json.dumps(asdict(record), ensure_ascii=True)}]
+    tables.write(path, tables.frame(TABLE, rows))
+
+
+def read_record(folder: Path) -> DiagnosisRecord | None:
+    """Read the record from a run's tables; None where there is none yet. Raises DamagedTableError."""
+    rows = tables.read(folder, TABLE, ("document",))
+    if rows.is_empty():
+        return None
+    try:
+        return _form().validate_json(rows.item(0, 0))
+    except ValidationError as error:
+        path = folder / TABLE
+        raise DamagedTableError(f"{path} holds no record of judges: move it away, and the next board makes it", path) \
+            from error  # fmt: skip
+
+
+@cache
+def _form() -> TypeAdapter[DiagnosisRecord]:
+    return TypeAdapter(DiagnosisRecord)

@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 from layton_batch.columns import Table, Texts, text_table
 from layton_batch.makers import maker_name
-from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
-from layton_batch.scoring.judge_quality import Diagnosis, JudgeDrift, JudgeFinding, JuryFamilyLeniency
+from layton_batch.scoring.judge_quality import (
+    AnnotatorAgreement,
+    Diagnosis,
+    JudgeDrift,
+    JudgeFinding,
+    JuryFamilyLeniency,
+)
 from layton_batch.scoring.verdict_counts import VerdictCounts
 from layton_batch.text import NONE, number_text, one_line, percent, plural, range_text
 

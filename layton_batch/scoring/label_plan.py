@@ -14,12 +14,11 @@ import numpy as np
 import polars as pl
 
 from layton_batch.errors import ManifestError
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import ENTRANT, Entrant
-from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
-from layton_batch.stats.counts import FloatArray, IntArray
+from layton_batch.stats.counts import Counts, FloatArray, IntArray, Ints
 from layton_batch.stats.distributions import beta_quantile
-from layton_batch.stats.planning import balanced_rows, label_order, place_within
 from layton_batch.text import plural
 
 AS_SHORT = 1.05
@@ -123,7 +122,7 @@ class _PlannedBoard:
     """
 
     def __init__(self, board: JuryBoard, *, this_set: bool) -> None:
-        self.board, self._this_set = board, this_set
+        self.board, self._target = board, THIS_SET if this_set else NEW_ITEMS
         self.rows = label_order(board.counts, *board.posterior.rates, seed=board.rules.seed)
         self._model = board.counts.predictions.model[self.rows]
         self._place = place_within(self._model)
@@ -140,12 +139,12 @@ class _PlannedBoard:
     @cached_property
     def now(self) -> FloatArray:
         """[K] half widths (fractions) of the board."""
-        return self.board.half_widths(this_set=self._this_set)
+        return self.board.estimates[self._target].half_width
 
     @cached_property
     def least(self) -> FloatArray:
         """[K] half widths (fractions) with a label on every answer; those of these items are certain then."""
-        return np.zeros(self.board.counts.models) if self._this_set else self.half_widths(self.free)
+        return np.zeros(self.board.counts.models) if self._target == THIS_SET else self.half_widths(self.free)
 
     def half_widths(self, plan: IntArray) -> FloatArray:
         """Return [K] half widths (fractions) once a plan's labels are as expected."""
@@ -155,7 +154,7 @@ class _PlannedBoard:
         rows, more = self.rows[self.is_in(plan)], np.zeros_like(counts.n)
         np.add.at(more, (counts.predictions.model[rows], counts.row_bin[rows]), 1)
         expected = counts.with_expected(more, beta_quantile(0.5, *self.board.posterior.rates))
-        return np.minimum(self.board.forecast(expected, this_set=self._this_set), self.now)
+        return np.minimum(self.board.forecast(expected)[self._target].half_width, self.now)
 
     def fewest(self, half_width: float, trials: int) -> IntArray:
         """Return the plan of about the fewest labels with which every interval has the half width (fraction), or is
@@ -265,3 +264,60 @@ def label_need_text(labels: int, now: float | None, then: float, run: str) -> st
         return f"{limit}; {number} would help a little: {command}"
     gain = f"{number} would bring the intervals for new items from ±{now:.1f} to ±{then:.1f} on average"
     return f"{gain}, and only more items make them shorter: {command}"
+
+
+# ---- the order of answers --------------------------------------------------------------------------------------------
+
+
+def label_order(counts: Counts, alpha: FloatArray, beta: FloatArray, *, seed: int = 0) -> IntArray:
+    """Return all rows [N] that may have a label and have none, the best one first: the one that takes most from the
+    expected variance of its model's score on these items.
+
+    After x own labels at a vote with u unlabelled answers and a rate Beta(a, b), S = a + b, one more label takes
+    exactly ab (S + u)^2 / (S (S + 1) (S + x) (S + x + 1)) from the expected variance of the number of right answers.
+    This falls with x, so taking the label of the greatest gain again and again is optimal (Neyman's allocation with the
+    labels at hand as a sunk sample). In practice: contested answers first. At one vote the answers are drawn at random:
+    labels are taken to be missing at random there. `alpha`, `beta` [K, B] are the posterior of each model's rates.
+    """
+    is_free = (counts.row_bin >= 0) & (counts.row_label < 0)
+    rows = np.random.default_rng(seed).permutation(np.flatnonzero(is_free))
+    at = counts.predictions.model[rows], counts.row_bin[rows]
+    a, b, free = alpha[at], beta[at], (counts.n - counts.own_labels)[at]
+    size, before = a + b, place_within(at[0] * len(counts.bins) + at[1])
+    gain = a * b * (size + free) ** 2 / (size * (size + 1) * (size + before) * (size + before + 1))
+    return rows[np.argsort(-gain / counts.items[at[0]] ** 2, kind="stable")]
+
+
+def place_within(groups: Ints) -> IntArray:
+    """Return [N] how many earlier entries are of the same group."""
+    order = np.argsort(groups, kind="stable")
+    place = np.empty(len(groups), dtype=np.int64)
+    place[order] = np.arange(len(groups)) - np.searchsorted(groups[order], groups[order])
+    return place
+
+
+def balanced_rows(counts: Counts, rows: IntArray, size: int, *, seed: int = 0) -> IntArray:
+    """The alternative without regard to votes: `size` of the `rows` spread evenly over makers, models and items.
+
+    Each next row is of the maker least drawn so far, of its model least drawn, on the item least drawn; ties at random.
+    """
+    rows = np.random.default_rng(seed).permutation(rows)
+    predictions = counts.predictions
+    keys = [
+        np.unique(key, return_inverse=True)[1]
+        for key in (predictions.maker[predictions.model[rows]], predictions.model[rows], predictions.item[rows])
+    ]
+    drawn = [np.zeros(int(key.max(initial=0)) + 1) for key in keys]
+    is_free = np.ones(len(rows), dtype=np.bool_)
+    picked = []
+    for _ in range(min(size, len(rows))):
+        best = np.flatnonzero(is_free)
+        for times, key in zip(drawn, keys, strict=True):
+            load = times[key[best]]
+            best = best[load == load.min()]
+        chosen = best[0]
+        is_free[chosen] = False
+        picked.append(rows[chosen])
+        for times, key in zip(drawn, keys, strict=True):
+            times[key[chosen]] += 1
+    return np.array(picked, dtype=np.int64)

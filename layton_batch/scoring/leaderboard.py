@@ -9,17 +9,17 @@ from __future__ import annotations
 import string
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import polars as pl
 
 from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET, STORED
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.rules import HIERARCHICAL, PAPER
 from layton_batch.text import plural
 
-RULE = "rule"
-UNCALIBRATED = "uncalibrated"
+SCHEMA: Mapping[str, pl.DataType] = {name: column.dtype for name, column in LEADERBOARD.items()}
+HIERARCHICAL, PAPER, RULE, UNCALIBRATED = "hierarchical", "paper", "rule", "uncalibrated"
+PAPER_LEVEL = 0.95
 CONDITION = (
     "Uncalibrated: no human label counts here. Scores and intervals assume judges that are right in about nine of ten "
     "cases; without labels nobody can tell worse judges."
@@ -61,21 +61,38 @@ FLAGS = {
 """Meaning of a row's ``flags``, by name, in a sentence each."""
 
 
+@dataclass(frozen=True, slots=True)
+class ScoringRules:
+    """Rules by which a board is scored. ``method``: hierarchical, or the paper's, which reproduces the published table
+    at its level 0.95; ``other_jury``: the labels stand beside votes of another jury, which widens intervals;
+    ``drifted``: the judges changed since people labelled, which widens them too; ``label_error``: the chance that a
+    label is wrong; ``in_turn``: a third judge was asked only where two differ. The paper's method knows none of
+    these."""
+
+    method: str = HIERARCHICAL
+    metric: str = "both_correct"
+    level: float = 0.95
+    seed: int = 0
+    other_jury: bool = False
+    drifted: bool = False
+    label_error: float = 0.0
+    in_turn: bool = False
+
+
 NEW_ITEMS, THIS_SET = "new items", "this set"
 """Targets of a row: new items of the same kind as these, or exactly these."""
 PREFIX = {NEW_ITEMS: NEW, THIS_SET: SET}
 """Beginning of the columns that hold a target's estimate."""
 
 
-def leaderboard(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
-    """Make the frame of rows that know both targets and their own: what they show is taken from that one."""
-    schema = {name: column.dtype for name, column in LEADERBOARD.items()}
-    return _shown(pl.DataFrame(list(rows), schema=schema))
+def leaderboard() -> pl.DataFrame:
+    """Return a board without rows."""
+    return pl.DataFrame(schema=SCHEMA)
 
 
 def on_this_set(board: pl.DataFrame) -> pl.DataFrame:
     """The board for exactly these items, also one that was read from a table."""
-    return _shown(board.with_columns(target=pl.lit(THIS_SET)))
+    return best_first(board.with_columns(target=pl.lit(THIS_SET)))
 
 
 def complete(board: pl.DataFrame) -> pl.DataFrame:
@@ -110,8 +127,9 @@ def stored(board: pl.DataFrame) -> pl.DataFrame:
     return board.select(*STORED)
 
 
-def _shown(board: pl.DataFrame) -> pl.DataFrame:
-    """Best first by what rows show, those without a rank last."""
+def best_first(board: pl.DataFrame) -> pl.DataFrame:
+    """Let rows, which know both targets and their own, show the latter, and order them by it: those without a rank come
+    last."""
     names = [name for name in ESTIMATE if NEW + name in board.columns]
     is_set = pl.col("target") == THIS_SET
     shown = [pl.when(is_set).then(SET + name).otherwise(NEW + name).alias(name) for name in names]

@@ -29,6 +29,7 @@ from layton_batch.scoring.leaderboard import (
     NEW_ITEMS,
     NO_OWN,
     OTHER_HINTS,
+    PAPER,
     RULE,
     THIS_SET,
     UNCALIBRATED,
@@ -37,7 +38,6 @@ from layton_batch.scoring.leaderboard import (
     need,
     on_this_set,
 )
-from layton_batch.scoring.rules import PAPER
 from layton_batch.site.pages import (
     NOTHING,
     HtmlBody,

@@ -32,8 +32,8 @@ from layton_batch.drawing import (
 )
 from layton_batch.errors import file_error
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring.diagnosis_record import read_record
 from layton_batch.scoring.history import BoardSnapshot, snapshots
+from layton_batch.scoring.judge_quality import read_record
 from layton_batch.site import run_tables
 from layton_batch.site.board import Board, BoardRow, RunSite
 from layton_batch.site.pages import short_line, small_money

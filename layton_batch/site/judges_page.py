@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from layton_batch.columns import Table
-from layton_batch.scoring.diagnosis_record import read_record
+from layton_batch.scoring.judge_quality import read_record
 from layton_batch.scoring.judges_told import (
     Section,
     annotators_told,

@@ -10,8 +10,7 @@ from layton_batch import __version__
 from layton_batch.columns import Table, columns
 from layton_batch.files.digests import file_digest
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring.leaderboard import UNCALIBRATED
-from layton_batch.scoring.rules import HIERARCHICAL, PAPER
+from layton_batch.scoring.leaderboard import HIERARCHICAL, PAPER, UNCALIBRATED
 from layton_batch.site.board import Board, RunSite
 from layton_batch.site.pages import HtmlTable, passage, plain_table, short_line
 from layton_batch.site.run_tables import frozen_manifest

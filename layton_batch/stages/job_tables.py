@@ -22,7 +22,7 @@ from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Grade, Item, Job, Prediction, Response, Verdict
-from layton_batch.scoring.turns import count_by_answer
+from layton_batch.scoring.evidence import count_by_answer
 from layton_batch.stages.responses import ResponseLocations, final_portions, response_from
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome, Role, VerdictKind
 from layton_batch.tasks.protocol import Task, juried

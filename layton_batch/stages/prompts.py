@@ -13,7 +13,7 @@ from layton_batch.manifest.form import IN_TURN_SEATS
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job, Prediction
 from layton_batch.runs.context import Run
-from layton_batch.scoring.turns import third_judge
+from layton_batch.scoring.evidence import third_judge
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Candidate
 

@@ -26,20 +26,34 @@ from layton_batch.scoring.annotations import (
     settled,
     with_annotations,
 )
-from layton_batch.scoring.annotator_agreement import annotator_agreement
+from layton_batch.scoring.board import rank as rank_rounds
 from layton_batch.scoring.board import with_failures
-from layton_batch.scoring.compare import Pair, pairs_by_marks, pairs_by_votes
-from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
-from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, MARKS, PREDICTION, VOTES, Entrant, with_contents
+from layton_batch.scoring.boards import JuryBoard, RuleBoard
+from layton_batch.scoring.compare import Pair, all_pairs
+from layton_batch.scoring.evidence import (
+    ENTRANT,
+    JUDGED,
+    LABELS,
+    MARKS,
+    PREDICTION,
+    VOTES,
+    Entrant,
+    count_by_answer,
+    with_contents,
+)
 from layton_batch.scoring.gold import HUMAN, judged_of, labels_of
-from layton_batch.scoring.judge_quality import JudgeDrift, diagnose, drift_of, has_verdicts, is_drift
-from layton_batch.scoring.jury_board import JuryBoard
+from layton_batch.scoring.judge_quality import (
+    DiagnosisRecord,
+    JudgeDrift,
+    annotator_agreement,
+    diagnose,
+    drift_of,
+    has_verdicts,
+    is_drift,
+    write_record,
+)
 from layton_batch.scoring.label_plan import outlook
-from layton_batch.scoring.leaderboard import OTHER_JUDGE, OTHER_MODEL, stored, with_flag, with_incomplete
-from layton_batch.scoring.rule_board import RuleBoard
-from layton_batch.scoring.rules import ScoringRules
-from layton_batch.scoring.samples import rank as rank_rounds
-from layton_batch.scoring.turns import count_by_answer
+from layton_batch.scoring.leaderboard import OTHER_JUDGE, OTHER_MODEL, ScoringRules, stored, with_flag, with_incomplete
 from layton_batch.scoring.verdict_counts import count_verdicts
 from layton_batch.scoring.vote_files import votes_of
 from layton_batch.stages.responses import served_others
@@ -483,10 +497,10 @@ def write_board(run: Run) -> pl.DataFrame:
     rows = with_incomplete(_ranked(run, boards), incomplete_of(run))
     origin = _with_progress(_origin(run, finished_jobs(run)), waiting_jobs(run))
     if isinstance(boards, RuleBoard):
-        _write_pairs(run, pairs_by_marks(boards), None)
+        _write_pairs(run, all_pairs(boards), None)
     else:
         first = boards[0]
-        _write_pairs(run, pairs_by_votes(first) if first.labels.height else [], first)
+        _write_pairs(run, all_pairs(first) if first.labels.height else [], first)
         _write_judges(run, first)
         write_labels(run, joined(run))
     tables.write(run.folder.part("leaderboard", "leaderboard"), stored(rows), origin)

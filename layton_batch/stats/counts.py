@@ -156,26 +156,21 @@ def count(predictions: Predictions, labels: LabelledAnswers) -> Counts:
     counts = np.ones(len(yes), dtype=np.bool_)
     counts[of_row] = is_judged[own]
 
-    base = int(max(total.max(initial=0), predictions.total.max(initial=0))) + 1
-    row_codes = predictions.yes[is_judged].astype(np.int64) * base + predictions.total[is_judged]
-    label_codes = yes[counts] * base + total[counts]
-    scored = np.unique(row_codes)
-    codes = np.union1d(scored, label_codes)
+    every_yes, every_total = np.append(predictions.yes, yes), np.append(predictions.total, total)
+    base = int(every_total.max(initial=0)) + 1
+    codes, vote = np.unique((every_yes * base + every_total)[np.append(is_judged, counts)], return_inverse=True)
     order = np.lexsort((codes % base, vote_share(codes // base, codes % base)))
-    place = np.argsort(order)
-    bins = np.sort(place[np.searchsorted(codes, scored)])
-    bin_of = np.full(len(codes), -1)
-    bin_of[bins] = np.arange(len(bins))
+    vote = np.argsort(order)[vote]
+    row_vote, label_vote = np.split(vote, [is_judged.sum()])
+    bins, row_bins = np.unique(row_vote, return_inverse=True)
 
-    row_bin = np.full(len(predictions.model), -1)
-    row_bin[is_judged] = bin_of[place[np.searchsorted(codes, row_codes)]]
-    row_label = np.full(len(row_bin), -1)
+    row_bin, row_label = np.full((2, len(predictions.model)), -1)
+    row_bin[is_judged] = row_bins
     row_label[own] = labels.correct[of_row]
     author = np.where(labels.author >= 0, labels.author, models + labels.maker).astype(np.int64)
     authors = max(models, int(author.max(initial=-1)) + 1)
     maker = np.zeros(authors, dtype=np.int64)
     maker[author], maker[:models] = labels.maker, predictions.maker
-    label_vote = place[np.searchsorted(codes, label_codes)]
     own_row = own[row_bin[own] >= 0]
     own_counts = predictions.model[own_row], row_bin[own_row], (models, len(bins))
     label_counts = author[counts], label_vote, (authors, len(codes))
@@ -184,26 +179,22 @@ def count(predictions: Predictions, labels: LabelledAnswers) -> Counts:
         yes=codes[order] // base,
         total=codes[order] % base,
         bins=bins,
-        n=_table(predictions.model[is_judged], row_bin[is_judged], (models, len(bins))),
+        n=_table(predictions.model[is_judged], row_bins, (models, len(bins))),
         own_labels=_table(*own_counts),
-        own_positives=_weighed_table(*own_counts, row_label[own_row]),
+        own_positives=_table(*own_counts, row_label[own_row]).astype(np.float64),
         known_zeros=np.bincount(predictions.model[~is_judged], minlength=models),
         labels=_table(*label_counts),
-        positives=_weighed_table(*label_counts, labels.correct[counts]),
+        positives=_table(*label_counts, labels.correct[counts]).astype(np.float64),
         maker=maker,
         row_bin=row_bin,
         row_label=row_label,
     )
 
 
-def _table(rows: Ints, columns: IntArray, shape: tuple[int, int]) -> IntArray:
-    """Count pairs of a row and a column."""
-    return _weighed_table(rows, columns, shape, np.ones(len(rows))).astype(np.int64)
-
-
-def _weighed_table(rows: Ints, columns: IntArray, shape: tuple[int, int], weight: Ints | FloatArray) -> FloatArray:
-    index = rows.astype(np.int64) * shape[1] + columns
-    return np.bincount(index, weight, shape[0] * shape[1]).astype(np.float64).reshape(shape)
+def _table(rows: Ints, columns: IntArray, shape: tuple[int, int], weight: Ints | None = None) -> Any:
+    """Count pairs of a row and a column; with `weight` the sums of it."""
+    place = np.ravel_multi_index((rows, columns), shape) if len(rows) else columns
+    return np.bincount(place, weight, shape[0] * shape[1]).reshape(shape)
 
 
 def label_flags(n: IntArray, labels: IntArray, unjudged: IntArray) -> list[tuple[Flag, ...]]:

@@ -104,12 +104,8 @@ def exact_sign_test(first: int, second: int) -> float:
 
 
 def two_sided_quantile(level: float) -> float:
-    """Return the normal quantile of a two-sided interval, in standard errors: 1.96 for 0.95.
-
-    Raises ValueError for a level not in (0, 1).
-    """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, not {level!r}")
+    """Return the normal quantile of a two-sided interval, in standard errors: 1.96 for 0.95."""
+    check_level(level)
     return NormalDist().inv_cdf((1 + level) / 2)
 
 

@@ -87,9 +87,6 @@ class Parameters:
     own: FloatArray
     kindness: FloatArray
 
-    def of(self, part: slice) -> Parameters:
-        return Parameters(self.odds[part], self.slope[part], self.own[part], self.kindness[part])
-
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
@@ -295,25 +292,27 @@ class _Prior:
     def size(self) -> int:
         return len(self.centre) + len(self._seated) + int((self.counts.total == 0).sum()) + 3
 
+    def _parts(self, vectors: FloatArray) -> list[FloatArray]:
+        """Log odds by share, deviations by seats, log odds of answers nobody judged, slope, spreads."""
+        shares = len(self.centre)
+        return np.split(vectors, [shares, shares + len(self._seated), self.size - 3, self.size - 2], axis=1)
+
     def points(self, vectors: FloatArray) -> Parameters:
-        shares, seated = len(self.centre), self._seated
+        by_share, by_seats, unjudged, slope, spreads = self._parts(vectors)
         judged = self.counts.total > 0
         odds = np.zeros((len(vectors), len(judged)))
-        odds[:, judged] = vectors[:, :shares][:, self._shares[1][judged]]
-        odds[:, seated] += SEAT_SPREAD * vectors[:, shares : shares + len(seated)]
-        odds[:, ~judged] = vectors[:, shares + len(seated) : -3]
-        own, kindness = OWN_SPREAD * np.abs(vectors[:, -2]), KINDNESS_SPREAD * np.abs(vectors[:, -1])
-        return Parameters(np.clip(odds, -25, 25), vectors[:, -3], own, kindness)
+        odds[:, judged] = by_share[:, self._shares[1][judged]]
+        odds[:, self._seated] += SEAT_SPREAD * by_seats
+        odds[:, ~judged] = unjudged
+        own, kindness = OWN_SPREAD * np.abs(spreads[:, 0]), KINDNESS_SPREAD * np.abs(spreads[:, 1])
+        return Parameters(np.clip(odds, -25, 25), slope[:, 0], own, kindness)
 
     def logs(self, vectors: FloatArray) -> FloatArray:
         """[M] log density, minus infinity where the log odds do not rise with the share."""
-        shares, seated = len(self.centre), len(self._seated)
-        by_share, by_seats = vectors[:, :shares], vectors[:, shares : shares + seated]
-        unjudged = vectors[:, shares + seated : -3]
-        slope, spreads = vectors[:, -3], vectors[:, -2:]
+        by_share, by_seats, unjudged, slope, spreads = self._parts(vectors)
         logs = -0.5 * (((by_share - self.centre) / VOTE_SPREAD) ** 2).sum(axis=1) - 0.5 * (by_seats**2).sum(axis=1)
         logs -= 0.5 * (np.logaddexp(0, unjudged) + np.logaddexp(0, -unjudged)).sum(axis=1)  # Jeffreys
-        logs -= 0.5 * ((slope - SLOPE_MEAN) / SLOPE_SD) ** 2 + 0.5 * (spreads**2).sum(axis=1)
+        logs -= 0.5 * ((slope[:, 0] - SLOPE_MEAN) / SLOPE_SD) ** 2 + 0.5 * (spreads**2).sum(axis=1)
         return np.where((np.diff(by_share, axis=1) < 0).any(axis=1), -np.inf, logs)
 
     def guess(self) -> tuple[FloatArray, FloatArray]:
@@ -344,7 +343,7 @@ def _sampled(evidence: Evidence, points: int) -> Parameters:
     count = _FIRST_TRIALS
     for turn in range(_ROUNDS):
         trials, density = _trials(prior, mean, spread, count, turn)
-        logs = prior.logs(trials) + _likelihood(evidence, prior.points(trials)) - density
+        logs = prior.logs(trials) + _likelihood(evidence, prior, trials) - density
         weight, is_plain = _flattened(logs, max(0.1 * len(logs), 1.5 * prior.size))
         worth = 1 / (weight**2).sum()
         if is_plain and count == _TRIALS and worth > 0.4 * len(logs):
@@ -386,11 +385,11 @@ def _steps(count: int, size: int, turn: int) -> FloatArray:
     return np.stack([half, -half], axis=1).reshape(-1, size)
 
 
-def _likelihood(evidence: Evidence, points: Parameters) -> FloatArray:
-    """[M] log likelihood of points, some at a time."""
+def _likelihood(evidence: Evidence, prior: _Prior, trials: FloatArray) -> FloatArray:
+    """[M] log likelihood of trials, some at a time."""
     block = max(1, _CELLS // max(1, len(evidence.teachers) * len(ABILITIES) * len(_KIND)))
-    parts = [slice(at, at + block) for at in range(0, len(points.slope), block)]
-    return np.concatenate([evidence.by_maker(points.of(part)) for part in parts])
+    parts = (trials[at : at + block] for at in range(0, len(trials), block))
+    return np.concatenate([evidence.by_maker(prior.points(part)) for part in parts])
 
 
 def _flattened(logs: FloatArray, enough: float) -> tuple[FloatArray, bool]:

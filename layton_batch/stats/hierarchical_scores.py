@@ -8,7 +8,7 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,41 +17,26 @@ from layton_batch.stats import distributions
 from layton_batch.stats.counts import Counts, FloatArray, IntArray
 from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, ModelStates
+from layton_batch.stats.ranks import Estimates
 
 PRIOR = 0.5  # Jeffreys: as good a coverage as a uniform prior, 3-14 % shorter
 HALF_ITEM = 0.5  # the unseen right and the unseen wrong item, each
 PARTS = 24
 """Parts of a model's states, by rising score: in each the rates of its votes are independent Beta distributions."""
-DRAWS = 3_000
 _CELLS = 4_000_000
 _BY_CHANCE = 0.05  # less likely than this, labels were not taken whatever the vote
 
 
-@dataclass(frozen=True, slots=True)
-class ModelScore:
-    """One model's score, the posterior mean, and the ends of its interval, in fractions: for these items, and ``new_``
-    for new items of the same kind."""
-
-    score: float
-    lower: float
-    upper: float
-    new_score: float
-    new_lower: float
-    new_upper: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class FitScores:
-    """Everything that a board reads off the posterior.
+    """Everything that a board reads off the posterior: estimates for these items (`here`) and for `new` ones.
 
     `rates`: [K, B] alpha and beta of one Beta distribution a rate, with its mean and variance over all states.
-    `draws_on_these`, `draws_on_new`: [T, K] joint draws of all scores.
     """
 
-    scores: tuple[ModelScore, ...]
+    here: Estimates
+    new: Estimates
     rates: tuple[FloatArray, FloatArray]
-    draws_on_these: FloatArray
-    draws_on_new: FloatArray
 
 
 def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -> FitScores:
@@ -65,12 +50,16 @@ def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -
     models, items = counts.models, counts.items
     mean, here, new_score = np.zeros(models), np.zeros((2, models)), np.zeros(models)
     new_law, rates = np.zeros((3, models, PARTS)), np.zeros((2, *counts.n.shape))
-    drawn = _RateDraws(fit, draws, seed)
+    error, drawn = fit.evidence.label_error, _RateDraws(fit, draws, seed)
+    kinds, right = _open_answers(counts, error), np.zeros(models) if error else counts.own_positives.sum(axis=1)
+    count = np.concatenate([answers for answers, _ in kinds], axis=1)
     for states in fit.states():
         model, weight = states.model, states.by_ability[..., None]
-        outcomes = _open_outcomes(counts, states, fit.evidence.label_error)
-        mean[model] = (outcomes.right + outcomes.count @ (weight * outcomes.mean).sum(axis=(0, 1))) / items[model]
-        here[:, model] = (np.array(_set_here(states, outcomes, level)) + outcomes.right) / items[model]
+        first, second = _open_moments(states, kinds, error)
+        mean[model] = (right[model] + count[model] @ (weight * first).sum(axis=(0, 1))) / items[model]
+        here[:, model] = (np.array(_set_here(states, count[model], (first, second), level)) + right[model]) / items[
+            model
+        ]
         new_score[model], new_law[:, model] = _new_items(fit, states)
         rates[:, model] = _beta(*((weight * moment).sum(axis=(0, 1)) for moment in (states.mean, states.square)))
         drawn.add(states)
@@ -79,8 +68,8 @@ def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -
     here, new = _no_longer_than_labels_alone(fit, (here, new), level)
     low, high = np.minimum(here[0], mean), np.maximum(here[1], mean)
     new_low, new_high = np.minimum(new[0], np.minimum(new_score, mean)), np.maximum(new[1], np.maximum(new_score, mean))
-    scores = np.stack([mean, low, high, new_score, new_low, new_high], axis=1).tolist()
-    return FitScores(tuple(ModelScore(*row) for row in scores), (rates[0], rates[1]), drawn.on_these(), drawn.on_new())
+    on_these = Estimates(mean, low, high, drawn.on_these())
+    return FitScores(on_these, Estimates(new_score, new_low, new_high, drawn.on_new()), (rates[0], rates[1]))
 
 
 def slope_interval(fit: Fit, level: float = 0.95) -> tuple[float, float, float]:
@@ -96,52 +85,48 @@ def slope_interval(fit: Fit, level: float = 0.95) -> tuple[float, float, float]:
 # ---- one model, on these items -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Outcomes:
-    """Open outcomes of a model's items: `count` [kinds] of a kind, whose rates have `mean` and `square`
-    [D, abilities, kinds], in addition to `right` answers known to be right."""
-
-    count: IntArray
-    right: float
-    mean: FloatArray
-    square: FloatArray
+def _open_answers(counts: Counts, label_error: float) -> list[tuple[IntArray, bool | None]]:
+    """[K, B] the answers whose outcome is open, by what a label says of them: without one, and all others where labels
+    can be wrong."""
+    labels, yes = counts.own_labels, counts.own_yes
+    labelled: list[tuple[IntArray, bool | None]] = [(yes, True), (labels - yes, False)]
+    return [(counts.n - labels, None), *(labelled if label_error else ())]
 
 
-def _open_outcomes(counts: Counts, states: ModelStates, label_error: float) -> _Outcomes:
-    """The answers without a label; where labels can be wrong, those with one are open too, by what the label says."""
-    labels, yes = counts.own_labels[states.model], counts.own_yes[states.model]
-    unlabelled = counts.n[states.model] - labels
-    if not label_error:
-        right = float(counts.own_positives[states.model].sum())
-        return _Outcomes(unlabelled, right, states.mean, states.square)
-    by_label = [_right_given_label(states.mean, label, label_error) for label in (True, False)]
-    mean = np.concatenate([states.mean, *by_label], axis=-1)
-    square = np.concatenate([states.square, *(mean**2 for mean in by_label)], axis=-1)
-    return _Outcomes(np.concatenate([unlabelled, yes, labels - yes]), 0.0, mean, square)
-
-
-def _right_given_label(rate: FloatArray, label: bool, label_error: float) -> FloatArray:
+def _given_label(rate: FloatArray, label: bool | None, label_error: float) -> FloatArray:
     """The chance that an answer of this rate is right where a label that is wrong with chance `label_error` says so."""
+    if label is None:
+        return rate
     yes, no = (1 - label_error, label_error) if label else (label_error, 1 - label_error)
     return np.asarray(rate * yes / (rate * yes + (1 - rate) * no))
 
 
-def _set_here(states: ModelStates, outcomes: _Outcomes, level: float) -> tuple[int, int]:
-    """First and last count of right answers among the open ones. The shortest set leaves a long tail out, so it does
-    not suit a maker to whom judges may be kind."""
-    kinds = np.flatnonzero(outcomes.count)
-    count = outcomes.count[kinds]
+def _open_moments(
+    states: ModelStates, kinds: Sequence[tuple[IntArray, bool | None]], label_error: float
+) -> tuple[FloatArray, FloatArray]:
+    """[D, abilities, kinds x B] mean and mean square of the rates of a model's open answers."""
+    means = [_given_label(states.mean, label, label_error) for _, label in kinds]
+    return np.concatenate(means, axis=-1), np.concatenate([states.square, *(m**2 for m in means[1:])], axis=-1)
+
+
+def _set_here(
+    states: ModelStates, count: IntArray, moments: tuple[FloatArray, FloatArray], level: float
+) -> tuple[int, int]:
+    """First and last count of right answers among the open ones, `count` [kinds] with these moments. The shortest set
+    leaves a long tail out, so it does not suit a maker to whom judges may be kind."""
+    kinds = np.flatnonzero(count)
+    count = count[kinds]
     weight = states.by_ability.ravel()
-    moments = [moment[..., kinds].reshape(len(weight), -1) for moment in (outcomes.mean, outcomes.square)]
-    order = np.argsort(moments[0] @ count, kind="stable")
+    mean, square = (moment[..., kinds].reshape(len(weight), -1) for moment in moments)
+    order = np.argsort(mean @ count, kind="stable")
     in_part = np.zeros((PARTS, len(weight)))
     in_part[_part(weight[order]), order] = weight[order]
     chance = in_part.sum(axis=1)
     size = np.maximum(chance, 1e-300)
-    first, second = ((in_part @ moment).T / size for moment in moments)
+    first, second = ((in_part @ moment).T / size for moment in (mean, square))
     alpha, beta = _beta(np.where(size > 1e-200, first, 0.5), second)
     terms = [
-        distributions.beta_binomial_pmf(np.full(PARTS, trials), *shapes)
+        distributions.beta_binomial_pmf(np.array([trials]), *shapes)
         for trials, *shapes in zip(count, alpha, beta, strict=True)
     ]
     law = (chance[:, None] * distributions.sum_pmf(terms, int(count.sum()))).sum(axis=0)
@@ -260,15 +245,11 @@ class _RateDraws:
     def on_these(self) -> FloatArray:
         """[T, K] draws of the human-judged accuracy on exactly these items."""
         rng, counts, error = np.random.default_rng([self._seed, 1]), self._fit.counts, self._fit.evidence.label_error
-        labels, positives = counts.own_labels, counts.own_yes
         theta = np.zeros(self.rates.shape[:2])
-        kinds = [(counts.n - labels, self.rates)]
-        if error:
-            for count, label in ((positives, True), (labels - positives, False)):
-                kinds.append((count, _right_given_label(self.rates, label, error)))
-        else:
-            theta += positives.sum(axis=1)
-        for count, rates in kinds:
+        if not error:
+            theta += counts.own_yes.sum(axis=1)
+        for count, label in _open_answers(counts, error):
+            rates = _given_label(self.rates, label, error)
             for b in np.flatnonzero(count.any(axis=0)):
                 at = np.flatnonzero(count[:, b])
                 theta[:, at] += rng.binomial(count[at, b], np.clip(rates[:, at, b], 0, 1))
@@ -281,20 +262,25 @@ class _RateDraws:
         (a paired comparison), and half an item that is right and half an item that is wrong of the model's own besides.
         """
         rng, counts = np.random.default_rng([self._seed, 2]), self._fit.counts
-        bins, items = _bin_table(counts)
         draws, models, width = self.rates.shape
+        names, item = np.unique(counts.predictions.item, return_inverse=True)
+        items, masks = len(names), dict[int, FloatArray]()
+        for b in np.unique(counts.row_bin).tolist():  # -1: known zeros
+            rows = counts.row_bin == b
+            mask = np.zeros((models, items))
+            mask[counts.predictions.model[rows], item[rows]] = 1.0
+            masks[b] = mask.T
         theta = np.empty((draws, models))
         block = max(1, min(draws, _CELLS // max(1, items, models * width)))
-        masks = {b: mask.T.astype(np.float64) for b in range(-1, width) if (mask := bins == b).any()}
         for at in range(0, draws, block):
-            rows = slice(at, min(at + block, draws))
-            weights = rng.standard_exponential((rows.stop - at, items))
-            right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
+            some = slice(at, min(at + block, draws))
+            weights = rng.standard_exponential((some.stop - at, items))
+            right, wrong = rng.standard_gamma(HALF_ITEM, (2, some.stop - at, models))
             share = {b: weights @ mask for b, mask in masks.items()}
             answered = sum(part for b, part in share.items() if b >= 0)
-            expected = self.mix[rows] * self._fit.seat_shares
-            total = right + _mean_rates(counts.n, expected, share, self.rates[rows]) * answered
-            theta[rows] = total / (sum(share.values()) + right + wrong)
+            expected = self.mix[some] * self._fit.seat_shares
+            total = right + _mean_rates(counts.n, expected, share, self.rates[some]) * answered
+            theta[some] = total / (sum(share.values()) + right + wrong)
         return theta
 
 
@@ -320,14 +306,6 @@ def _mean_rates(n: IntArray, expected: FloatArray, share: Mapping[int, FloatArra
         total += part
         means += part * rates[:, :, b]
     return means / np.maximum(total, 1e-300)
-
-
-def _bin_table(counts: Counts) -> tuple[IntArray, int]:
-    """[K, I] bin of every item, -1 known zero, -2 not asked; and the number of items."""
-    names, item = np.unique(counts.predictions.item, return_inverse=True)
-    table = np.full((counts.models, len(names)), -2)
-    table[counts.predictions.model, item] = counts.row_bin
-    return table, len(names)
 
 
 # ---- no longer than labels alone -----------------------------------------------------------------------------------

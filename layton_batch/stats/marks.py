@@ -24,36 +24,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from layton_batch.stats.counts import FloatArray, IntArray
-from layton_batch.stats.distributions import beta_interval
-from layton_batch.stats.hierarchical_scores import DRAWS, HALF_ITEM
+from layton_batch.stats.distributions import beta_interval, check_level
+from layton_batch.stats.hierarchical_scores import HALF_ITEM
+from layton_batch.stats.ranks import DRAWS, Estimates
 
 _CELLS = 4_000_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GradeScores:
-    """[K] each: `mean` mark on these items, and the equal-tailed interval for new ones."""
-
-    mean: FloatArray
-    new_lower: FloatArray
-    new_upper: FloatArray
-
-
 def mark_scores(
     marks: FloatArray,
-    draws: FloatArray,
+    draws: GradeDraws,
     *,
     level: float = 0.95,
     span: tuple[float, float] = (0.0, 1.0),
     strata: IntArray | None = None,
-) -> GradeScores:
-    """Score every model; `draws` are the single ones of the same marks. Raises ValueError for a level not in (0, 1).
+) -> Estimates:
+    """Return the mean marks, which are exact on these items, with intervals for new ones; `draws`: of the same marks.
 
     Models whose board has marks of 0 and 1 only, of a rule that gives no others than from 0 to 1, and no strata, get
     Jeffreys' interval in closed form, others the draws' quantiles.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, not {level!r}")
+    check_level(level)
     has_mark = np.isfinite(marks)
     count = has_mark.sum(axis=1)
     total = np.where(has_mark, marks, 0.0).sum(axis=1)
@@ -61,10 +52,10 @@ def mark_scores(
     if is_binary and strata is None:
         low, high = beta_interval(level, total + 0.5, count - total + 0.5)
     else:
-        low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low, high = np.quantile(draws.single, [(1 - level) / 2, (1 + level) / 2], axis=0)
     if is_binary:
         low, high = np.where(total == 0, 0.0, low), np.where(total == count, 1.0, high)
-    return GradeScores(total / np.maximum(count, 1), low, high)
+    return Estimates(total / np.maximum(count, 1), low, high, draws.paired)
 
 
 LEAST_ITEMS = 10

@@ -63,13 +63,6 @@ class GoldBins:
     positives: IntArray
     known_zeros: int
 
-    def only(self, is_in: IntArray) -> GoldBins:
-        """Return some of the bins."""
-        yes, total, n, labels, positives = (
-            values[is_in] for values in (self.yes, self.total, self.n, self.labels, self.positives)
-        )
-        return GoldBins(yes, total, n, labels, positives, self.known_zeros)
-
 
 def gold_bins(counts: Counts) -> list[GoldBins]:
     """Return the bins of each model, of which the model has answers."""
@@ -82,8 +75,8 @@ def gold_bins(counts: Counts) -> list[GoldBins]:
         is_other = counts.maker != counts.maker[model]
         labels, positives = (table[is_other].sum(axis=0) @ is_in for table in (counts.labels, counts.positives))
         n = counts.votes[model] @ is_in
-        whole = GoldBins(yes, total, n, labels, positives.astype(np.int64), int(counts.known_zeros[model]))
-        bins.append(whole.only(np.flatnonzero(n)))
+        at, zeros = np.flatnonzero(n), int(counts.known_zeros[model])
+        bins.append(GoldBins(yes[at], total[at], n[at], labels[at], positives[at].astype(np.int64), zeros))
     return bins
 
 
@@ -104,14 +97,15 @@ def _scored(bins: GoldBins, unjudged: int) -> PaperScore:
     )
     if len(bins.n) and not bins.labels.any():
         return replace(row, reason=NO_LABEL)
-    usable = bins.only(np.flatnonzero(bins.labels))
-    items = int(usable.n.sum()) + bins.known_zeros
+    usable = np.flatnonzero(bins.labels)
+    size = int(bins.n[usable].sum())
+    items = size + bins.known_zeros
     # answers without a verdict and a label leave votes and labels alike: lambda cancels, and only the divisor shrinks
     lambda_matters = bool((bins.total[bins.labels == 0] > 0).any())
     if lambda_matters:
         values, chances = _law_of_ppi(bins, usable)
     else:
-        chances = distributions.sum_pmf([_binomial(usable, b) for b in range(len(usable.n))], int(usable.n.sum()))[0]
+        chances = distributions.sum_pmf([_binomial(bins, b) for b in usable.tolist()], size)[0]
         values = np.arange(len(chances)) / items
     reached = np.cumsum(chances)
     low, high = (min(int(np.searchsorted(reached, share - SLACK)), len(reached) - 1) for share in (LOW, HIGH))
@@ -160,13 +154,16 @@ def ppi_estimate(bins: GoldBins, positives: IntArray, votes: FloatArray) -> Floa
     return np.asarray(rate + tuned * (mean_target - mean_gold))
 
 
-def _law_of_ppi(bins: GoldBins, usable: GoldBins) -> tuple[FloatArray, FloatArray]:
-    """Values of the estimate, rising, and their chances, from the joint law of positives and their votes."""
-    total = np.maximum(usable.total, 1)
+def _law_of_ppi(bins: GoldBins, usable: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Values of the estimate, rising, and their chances, from the joint law of positives and their votes.
+
+    `usable`: the bins with labels.
+    """
+    total = np.maximum(bins.total[usable], 1)
     unit = int(np.lcm.reduce(total))
     law, first = np.ones((1, 1)), np.zeros(2, dtype=np.int64)
-    for b, weight in enumerate((usable.yes * (unit // total)).tolist()):
-        pmf = _binomial(usable, b)[0]
+    for b, weight in zip(usable.tolist(), (bins.yes[usable] * (unit // total)).tolist(), strict=True):
+        pmf = _binomial(bins, b)
         support = np.flatnonzero(pmf > _LEAST_CHANCE)
         start, span = int(support[0]), int(support[-1] - support[0])
         first += start * np.array([1, weight])
@@ -181,8 +178,8 @@ def _law_of_ppi(bins: GoldBins, usable: GoldBins) -> tuple[FloatArray, FloatArra
 
 
 def _binomial(bins: GoldBins, b: int) -> FloatArray:
-    """[1, n + 1] law of the positives in one bin."""
+    """[n + 1] law of the positives in one bin."""
     from scipy import stats
 
     n = int(bins.n[b])
-    return np.asarray(stats.binom.pmf(np.arange(n + 1), n, bins.positives[b] / bins.labels[b]))[None]
+    return np.asarray(stats.binom.pmf(np.arange(n + 1), n, bins.positives[b] / bins.labels[b]))

@@ -23,7 +23,28 @@ import numpy as np
 import numpy.typing as npt
 
 from layton_batch.stats.counts import FloatArray, IntArray
-from layton_batch.stats.distributions import two_sided_quantile
+from layton_batch.stats.distributions import check_level, two_sided_quantile
+
+DRAWS = 3_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """All models on one target: [K] `score` and ends of its interval in fractions, [T, K] joint `draws` of the scores.
+
+    The marks of a rule have the rule's unit.
+    """
+
+    score: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    draws: FloatArray
+
+    @property
+    def half_width(self) -> FloatArray:
+        """[K]"""
+        return np.asarray((self.upper - self.lower) / 2)
+
 
 # ---- two models ----------------------------------------------------------------------------------------------------
 
@@ -63,24 +84,17 @@ def detectable(sd: float, level: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranks:
-    """`rank`, `best`, `worst` [K] from 1 up, 0 without a score; `order` [K]: models by rank, those without one last."""
+    """`rank`, `best`, `worst` [K] from 1 up, 0 without a score."""
 
     rank: IntArray
     best: IntArray
     worst: IntArray
-    order: IntArray
-
-    def of(self, model: int) -> tuple[int, int, int] | None:
-        """(rank, best, worst), or None for a model without a score."""
-        if self.rank[model] == 0:
-            return None
-        return int(self.rank[model]), int(self.best[model]), int(self.worst[model])
 
 
 def paper_ranks(scores: Sequence[float | None] | FloatArray, half_widths: Sequence[float | None] | FloatArray) -> Ranks:
     """Rank K models by printed score and half width (percent); None or NaN in either: not ranked and not in the way.
 
-    Models of one rank keep the order of their scores, then of the input. Raises ValueError for unequal lengths.
+    Raises ValueError for unequal lengths.
     """
     score, width = (np.asarray(values, dtype=np.float64) for values in (scores, half_widths))
     if score.shape != width.shape or score.ndim != 1:
@@ -88,12 +102,11 @@ def paper_ranks(scores: Sequence[float | None] | FloatArray, half_widths: Sequen
     ranked = np.isfinite(score) & np.isfinite(width)
     s, w = score[ranked], width[ranked]
     not_above, below = (np.searchsorted(np.sort(s), s, side=side) for side in ("right", "left"))
-    out = [np.zeros(len(score), dtype=np.int64) for _ in range(3)]
-    out[0][ranked] = len(s) - not_above + (not_above - below + 1) // 2  # above + (ties + 1) / 2, floored
-    out[1][ranked] = 1 + len(s) - np.searchsorted(np.sort(s - w), s + w, side="right")
-    out[2][ranked] = len(s) - np.searchsorted(np.sort(s + w), s - w, side="left")
-    order = np.argsort(np.where(ranked, -score, np.inf), kind="stable")
-    return Ranks(out[0], out[1], out[2], order)
+    rank, best, worst = np.zeros((3, len(score)), dtype=np.int64)
+    rank[ranked] = len(s) - not_above + (not_above - below + 1) // 2  # above + (ties + 1) / 2, floored
+    best[ranked] = 1 + len(s) - np.searchsorted(np.sort(s - w), s + w, side="right")
+    worst[ranked] = len(s) - np.searchsorted(np.sort(s + w), s - w, side="left")
+    return Ranks(rank, best, worst)
 
 
 def score_ranks(scores: Sequence[float | None] | FloatArray) -> IntArray:
@@ -116,22 +129,15 @@ _CELLS_OF_A_REACH, _LEAST_DRAWS = 60_000_000, 400
 _CELLS = 1 << 17  # ranked at once: what a processor has at hand
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RankSets:
-    """Per model [K]: `best`..`worst`, which hold for all models at once."""
-
-    best: IntArray
-    worst: IntArray
-
-
-def rank_ranges(draws: FloatArray, *, level: float = 0.95, rank: IntArray | None = None) -> RankSets:
+def rank_ranges(draws: FloatArray, *, level: float = 0.95, rank: IntArray | None = None) -> Ranks:
     """The rank range of every model of `draws` [T, K], jointly at `level`.
 
     The intervals behind it hold for all differences at once. A range begins behind the models that are surely better,
     and ends behind those that may be better. So it holds for equal models too, whom every draw puts in some order.
-    `rank` [K], a leaderboard's own ranks, widens a set that would leave its rank out.
+    `rank` [K], a leaderboard's own ranks, widens a range that would leave its rank out; without it a model's rank is
+    the best of its range.
     """
-    _check_level(level)
+    check_level(level)
     models = draws.shape[1]
     mean = draws.mean(axis=0)
     centred = draws - mean
@@ -153,9 +159,8 @@ def rank_ranges(draws: FloatArray, *, level: float = 0.95, rank: IntArray | None
     is_better = (mean - mean[:, None] > _SAME) & ~may_be_better
     best = 1 + is_better.sum(axis=1)
     worst = best + may_be_better.sum(axis=1)
-    if rank is not None:
-        best, worst = np.minimum(best, rank), np.maximum(worst, rank)
-    return RankSets(best, worst)
+    rank = best if rank is None else rank
+    return Ranks(rank, np.minimum(best, rank), np.maximum(worst, rank))
 
 
 def _joint_reach(centred: _Floats, first: IntArray, second: IntArray, deviation: FloatArray, level: float) -> float:
@@ -171,8 +176,3 @@ def _joint_reach(centred: _Floats, first: IntArray, second: IntArray, deviation:
         np.maximum(largest, differences.max(axis=1), out=largest)
     place = math.ceil((len(largest) + 1) * level - _SAME) - 1
     return float(np.sort(largest)[place]) if place < len(largest) else math.inf
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, not {level!r}")

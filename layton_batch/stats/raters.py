@@ -51,13 +51,18 @@ def kappa(ratings: Ints, *, level: float = 0.95) -> Kappa | None:
         return None
     count, raters = ratings.shape
     yes, total = (ratings == 1).sum(axis=1), (ratings >= 0).sum(axis=1)
-    is_pair = raters == 2
-    name, observed = "Cohen" if is_pair else "Fleiss", float(_pairwise(yes, total).mean())
-    value = cohen_kappa(ratings[:, 0], ratings[:, 1]) if is_pair else fleiss_kappa(yes, total)
-    if value is None:
-        return Kappa(name, count, raters, observed, None, None, None)
-    variance = _cohen_variance(ratings, value) if is_pair else _fleiss_variance(yes, total)
-    return Kappa(name, count, raters, observed, value, *_interval(value, variance, level))
+    observed = float(_pairwise(yes, total).mean())
+    if raters == 2:
+        name, value = "Cohen", cohen_kappa(ratings[:, 0], ratings[:, 1])
+    else:
+        name, value = "Fleiss", fleiss_kappa(yes, total)
+    ends: tuple[float | None, float | None] = None, None
+    if value is not None:
+        variance = _cohen_variance(ratings, value) if raters == 2 else _fleiss_variance(yes, total)
+        if variance > 1e-12:  # no perfect agreement
+            half = two_sided_quantile(level) * variance**0.5
+            ends = max(value - half, -1.0), min(value + half, 1.0)
+    return Kappa(name, count, raters, observed, value, *ends)
 
 
 def cohen_kappa(first: Ints, second: Ints) -> float | None:
@@ -111,28 +116,21 @@ def _cohen_variance(ratings: Ints, value: float) -> float:
     count = len(ratings)
     table = np.bincount(2 * ratings[:, 0] + ratings[:, 1], minlength=4).reshape(2, 2) / count
     rows, columns = table.sum(axis=1), table.sum(axis=0)
-    chance = float(rows @ columns)
-    diagonal = np.diag(table) * (1 - np.add.outer(columns, rows).diagonal() * (1 - value)) ** 2
-    weighted = table * np.add.outer(columns, rows) ** 2
+    chance, margins = float(rows @ columns), np.add.outer(columns, rows)
+    diagonal = np.diag(table) * (1 - margins.diagonal() * (1 - value)) ** 2
+    weighted = table * margins**2
     crossed = (1 - value) ** 2 * float(weighted.sum() - np.trace(weighted))
     return float((diagonal.sum() + crossed - (value - chance * (1 - value)) ** 2) / (count * (1 - chance) ** 2))
 
 
 def _fleiss_variance(yes: _Counts, total: _Counts) -> float:
-    """The jackknife's variance over rows; not a number for one row."""
+    """The jackknife's variance over rows; 0 for one row."""
     pairs, count = _pairwise(yes, total), len(total)
     if count < 2:
-        return float("nan")
+        return 0.0
     share = (yes.sum() - yes) / (total.sum() - total)
     chance = share**2 + (1 - share) ** 2
     mean = (pairs.sum() - pairs) / (count - 1)
     is_open = chance < 1  # without some row all ratings may be the same: perfect agreement
     without = np.where(is_open, (mean - chance) / np.where(is_open, 1 - chance, 1.0), 1.0)
     return (count - 1) / count * float(((without - without.mean()) ** 2).sum())
-
-
-def _interval(value: float, variance: float, level: float) -> tuple[float | None, float | None]:
-    if not variance > 1e-12:  # also where it is not a number: perfect agreement or one row
-        return None, None
-    half = two_sided_quantile(level) * variance**0.5
-    return max(value - half, -1.0), min(value + half, 1.0)

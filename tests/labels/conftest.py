@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 
 from layton_batch.annotate import session
-from layton_batch.scoring.jury_board import JuryBoard
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.label_plan import LabelForecast
 from tests.labels.label_runs import ANNOTATED, GOLD_FILE, asked, finish, gold_rows, note_as_written, write_rows
 from tests.labels.opened_app import Opened, opened

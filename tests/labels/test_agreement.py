@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from layton_batch.scoring.annotations import Annotation, JoinedLabels
-from layton_batch.scoring.annotator_agreement import annotator_agreement
 from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.judge_quality import annotator_agreement
 from layton_batch.stats.raters import kappa
 from tests.support.oracle_values import oracle_values
 

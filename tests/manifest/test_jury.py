@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.records import Judge, ModelSpec
-from layton_batch.scoring.gold import VERDICT
-from layton_batch.scoring.gold_file import read_gold
+from layton_batch.scoring.gold import VERDICT, read_gold
 from layton_batch.settings import Settings
 from tests.support.paths import ROOT, SHARED_DATA
 

@@ -13,7 +13,7 @@ from layton_batch.errors import DataError
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.jury import seat_jury
-from layton_batch.scoring.gold_file import read_gold
+from layton_batch.scoring.gold import read_gold
 from layton_batch.settings import Settings
 from tests.support.manifest_texts import ITEMS, MINIMAL, load
 from tests.support.manual_clock import ManualClock

@@ -16,13 +16,11 @@ import pytest
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import is_finished
 from layton_batch.runs.rejudging import rejudge_jobs
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.gold import GoldSet
-from layton_batch.scoring.gold_file import read_gold
+from layton_batch.scoring.gold import GoldSet, read_gold
 from layton_batch.scoring.judge_quality import diagnose
-from layton_batch.scoring.jury_board import JuryBoard
-from layton_batch.scoring.leaderboard import OTHER_JURY
-from layton_batch.scoring.rules import ScoringRules
+from layton_batch.scoring.leaderboard import OTHER_JURY, ScoringRules
 from layton_batch.settings import Settings
 from layton_batch.stages.rank import evidence, judge_drift, judged, reader_notes
 from tests.support.cli_harness import write

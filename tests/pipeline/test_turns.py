@@ -11,7 +11,7 @@ import pytest
 
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest
-from layton_batch.scoring.turns import count_by_answer, third_judge
+from layton_batch.scoring.evidence import count_by_answer, third_judge
 from layton_batch.stages.rank import evidence
 from tests.support.cli_harness import call, write
 from tests.support.lab import JUDGES, Lab, Preview, RunState, lab, manifest_text

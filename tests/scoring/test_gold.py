@@ -8,8 +8,7 @@ import orjson
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet, labels_of
-from layton_batch.scoring.gold_file import bundled_gold, gold_rows, read_gold
+from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet, bundled_gold, gold_rows, labels_of, read_gold
 from layton_batch.settings import Settings
 from tests.support.paths import ROOT, SHARED_DATA
 

@@ -12,9 +12,7 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.manifest.asked import judge_prompts_sha256
 from layton_batch.runs.rejudging import differences, frozen_gold, recorded_jury
-from layton_batch.scoring.gold import VERDICT, GoldSet
-from layton_batch.scoring.gold_file import gold_rows, read_gold
-from layton_batch.scoring.jury_record import JudgeRecord
+from layton_batch.scoring.gold import VERDICT, GoldSet, JudgeRecord, gold_rows, read_gold
 from layton_batch.settings import Settings
 from tests.support.lab import BUNDLED, manifest_text
 from tests.support.manifest_texts import load

@@ -11,13 +11,12 @@ from scipy import stats
 
 from layton_batch.columns import Table
 from layton_batch.scoring.board import rank_board
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.gold import judged_of
-from layton_batch.scoring.gold_file import read_gold
+from layton_batch.scoring.gold import judged_of, read_gold
 from layton_batch.scoring.judge_quality import Diagnosis, JudgeDrift, diagnose, is_drift
 from layton_batch.scoring.judges_told import JudgeNote, Section, diagnosis_told, mistakes_told
-from layton_batch.scoring.jury_board import JuryBoard
-from layton_batch.scoring.rules import ScoringRules
+from layton_batch.scoring.leaderboard import ScoringRules
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import exact_sign_test, jeffreys_interval
 from tests.stats.boards import LAYTON, read_json

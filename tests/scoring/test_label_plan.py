@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from layton_batch.scoring.board import rank_board
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import ENTRANT, LABELS
-from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import LabellingPlan, LabelTarget, plan_next
-from layton_batch.scoring.rules import ScoringRules
+from layton_batch.scoring.leaderboard import ScoringRules
 from tests.stats.truth_worlds import WORLDS, draw, named
 from tests.support.tiers import tiered
 

@@ -19,21 +19,22 @@ from layton_batch.files.leaderboard_columns import ESTIMATE, STORED
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
 from layton_batch.reports.leaderboard_tables import Leaderboard, board_notes
 from layton_batch.scoring import board, leaderboard
+from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import MARKS, Entrant
-from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.leaderboard import (
     ASSUMES,
     BORROWED_ONLY,
     FLAGS,
+    HIERARCHICAL,
     NEW_ITEMS,
     OTHER_HINTS,
+    PAPER,
     RULE,
     THIS_SET,
+    ScoringRules,
     alike,
 )
-from layton_batch.scoring.rule_board import RuleBoard
-from layton_batch.scoring.rules import HIERARCHICAL, PAPER, ScoringRules
 from layton_batch.settings import Settings
 from layton_batch.stats.counts import Flag
 from tests.support.evidence import UNKNOWN, Ballot, Label, Rows, frames, marks_frame

@@ -16,12 +16,11 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring import compare
 from layton_batch.scoring.board import rank_board
-from layton_batch.scoring.compare import compare_marks, compare_votes, pairs_by_marks, pairs_by_votes
+from layton_batch.scoring.boards import JuryBoard, RuleBoard
+from layton_batch.scoring.compare import all_pairs, compare_models
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import LabelTarget, outlook, plan_next
-from layton_batch.scoring.rule_board import RuleBoard
-from layton_batch.scoring.rules import ScoringRules
+from layton_batch.scoring.leaderboard import ScoringRules
 from layton_batch.site.board import label_need
 from tests.support.evidence import Ballot, Label, Rows, frames, marks_frame
 
@@ -52,10 +51,10 @@ def board(ballots: list[Ballot], labels: Sequence[Label] = ()) -> JuryBoard:
 
 def test_pairs_comparisons_and_the_board_say_the_same() -> None:
     found = board(*evidence())
-    rows, pairs = {row.model: row for row in Rows(rank_board(found))}, pairs_by_votes(found)
+    rows, pairs = {row.model: row for row in Rows(rank_board(found))}, all_pairs(found)
     least = set()
     for pair in pairs:
-        standings = compare_votes(found, (pair.model, pair.other)).standings
+        standings = compare_models(found, (pair.model, pair.other)).standings
         scores = [getattr(rows[pair.model], target).score - getattr(rows[pair.other], target).score
                   for target in ("new", "this_set")]  # fmt: skip
         for standing, better, difference in zip(standings, (pair.better_new, pair.better), scores, strict=True):
@@ -72,7 +71,7 @@ def test_a_pair_whose_interval_leaves_0_out_is_called_separated(
 ) -> None:
     found = board(*evidence(4))
     for pair, is_separated in ((("m3", "m0"), True), (("m1", "m0"), False)):
-        comparison = compare_votes(found, pair)
+        comparison = compare_models(found, pair)
         assert [standing.separated for standing in comparison.standings] == [is_separated] * 2
         ComparisonDocument(comparison, target, None).show()
         assert ("The two are separated" in capsys.readouterr().out) == is_separated
@@ -81,14 +80,14 @@ def test_a_pair_whose_interval_leaves_0_out_is_called_separated(
 def test_without_labels_a_comparison_is_uncalibrated_and_agrees_with_the_board() -> None:
     ballots, _ = evidence()
     rows = {row.model: row for row in Rows(rank_board(board(ballots)))}
-    found = compare_votes(board(ballots), ("m2", "m0"))
+    found = compare_models(board(ballots), ("m2", "m0"))
     assert found.method == "uncalibrated"
     for standing, target in zip(found.standings, ("new", "this_set"), strict=True):
         first, second = (getattr(rows[model], target).score for model in ("m2", "m0"))
         assert standing.difference == pytest.approx(first - second, abs=0.11)
     silent = Ballot(Entrant("quiet", "p9", 0), "i0", 0, 0)
     with pytest.raises(DataError, match="no judge gave a verdict"):
-        compare_votes(board([*ballots, silent]), ("m0", "quiet"))
+        compare_models(board([*ballots, silent]), ("m0", "quiet"))
 
 
 @pytest.mark.parametrize("maker", ["p0", "another"])
@@ -99,7 +98,7 @@ def test_of_two_models_with_the_same_votes_each_is_as_likely_the_better_one(labe
     ballots += [replace(one, entrant=twin) for one in ballots if one.entrant == entrant(0)]
     labels += [replace(one, entrant=twin) for one in labels if one.entrant == entrant(0)]
     found = board(ballots, labels if labelled else ())
-    for standing in compare_votes(found, ("m0", "twin")).standings:
+    for standing in compare_models(found, ("m0", "twin")).standings:
         assert (standing.better, standing.difference) == (0.5, pytest.approx(0, abs=1e-9))
 
 
@@ -107,16 +106,16 @@ def test_a_pair_graded_by_rule_is_exact_here_and_likely_on_new_items() -> None:
     marks = pl.concat(
         marks_frame(f"m{model}", [float(item % 4 < model + 1) for item in range(ITEMS)]) for model in range(2)
     )
-    (pair,) = pairs_by_marks(RuleBoard(marks, RULES))
-    (new,) = compare_marks(RuleBoard(marks, RULES), (pair.model, pair.other)).standings
+    (pair,) = all_pairs(RuleBoard(marks, RULES))
+    (new,) = compare_models(RuleBoard(marks, RULES), (pair.model, pair.other)).standings
     assert pair.better is None
     assert pair.better_new == pytest.approx(new.better, abs=1e-3)
 
 
 def test_a_board_of_one_or_of_too_many_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert pairs_by_votes(board(*evidence(1))) == []
+    assert all_pairs(board(*evidence(1))) == []
     monkeypatch.setattr(compare, "MOST_COMPARED", 2)
-    assert pairs_by_votes(board(*evidence(3))) == []
+    assert all_pairs(board(*evidence(3))) == []
 
 
 # ---- what labels would do ------------------------------------------------------------------------------------------

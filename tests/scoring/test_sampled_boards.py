@@ -11,12 +11,11 @@ import polars as pl
 import pytest
 
 from layton_batch.grading.ranking import GradedModel, ranked
-from layton_batch.scoring import samples
+from layton_batch.scoring import board as samples
 from layton_batch.scoring.board import rank_board, rank_marks
+from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.jury_board import JuryBoard
-from layton_batch.scoring.rule_board import RuleBoard
-from layton_batch.scoring.rules import ScoringRules
+from layton_batch.scoring.leaderboard import ScoringRules
 from tests.support.evidence import Ballot, Label, Rows, changed, frames, marks_frame
 
 RULES = ScoringRules(metric="accuracy")

@@ -14,9 +14,9 @@ from layton_batch.errors import DataError
 from layton_batch.grading.board_sources import BoardOptions, read_sources
 from layton_batch.grading.board_sources import board_of as board_of_sources
 from layton_batch.scoring.board import rank_board
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import Entrant, rounds
-from layton_batch.scoring.jury_board import JuryBoard
-from layton_batch.scoring.rules import ScoringRules
+from layton_batch.scoring.leaderboard import ScoringRules
 from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, votes_of
 from layton_batch.settings import Settings
 from tests.support.evidence import Ballot, Label, frames, labels_frame, votes_frame

@@ -12,9 +12,8 @@ from layton_batch.files.tables import frame, read, write
 from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.labels import Labels
 from layton_batch.scoring.evidence import content_key
-from layton_batch.scoring.gold_file import parse_gold
-from layton_batch.scoring.leaderboard import FLAGS, RULE
-from layton_batch.scoring.rules import ScoringRules
+from layton_batch.scoring.gold import parse_gold
+from layton_batch.scoring.leaderboard import FLAGS, RULE, ScoringRules
 from layton_batch.stages import rank
 from layton_batch.states import Role
 

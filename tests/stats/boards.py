@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from layton_batch.stats.counts import Counts, LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
-from layton_batch.stats.hierarchical_scores import ModelScore, summarize
+from layton_batch.stats.hierarchical_scores import FitScores, summarize
+from layton_batch.stats.ranks import Ranks
 from tests.support.paths import SHARED_DATA
 
 LAYTON = SHARED_DATA / "layton"
@@ -52,9 +53,33 @@ class Board:
         self.counts = count(self.target, self.gold)
 
 
-def scored(predictions: Predictions, labels: LabelledAnswers, *, level: float = 0.95) -> tuple[ModelScore, ...]:
+class ModelScore(NamedTuple):
+    """One model's estimates, for these items and for new ones."""
+
+    score: float
+    lower: float
+    upper: float
+    new_score: float
+    new_lower: float
+    new_upper: float
+
+
+def rows_of(found: FitScores) -> list[ModelScore]:
+    """The estimates model by model."""
+    here, new = found.here, found.new
+    columns = here.score, here.lower, here.upper, new.score, new.lower, new.upper
+    return [ModelScore(*row) for row in np.stack(columns, axis=1).tolist()]
+
+
+def placed(ranks: Ranks) -> list[tuple[int, int, int] | None]:
+    """Rank, best and worst rank model by model; None for one without a rank."""
+    rows = zip(ranks.rank.tolist(), ranks.best.tolist(), ranks.worst.tolist(), strict=True)
+    return [row if row[0] else None for row in rows]
+
+
+def scored(predictions: Predictions, labels: LabelledAnswers, *, level: float = 0.95) -> list[ModelScore]:
     """The scores of all models of a board."""
-    return summarize(fit(count(predictions, labels)), level=level).scores
+    return rows_of(summarize(fit(count(predictions, labels)), level=level))
 
 
 def make_counts(

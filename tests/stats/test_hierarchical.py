@@ -15,6 +15,7 @@ from layton_batch.stats.hierarchical import Fit, fit
 from layton_batch.stats.hierarchical_scores import slope_interval, summarize
 from tests.support.tiers import tiered
 
+from .boards import rows_of
 from .truth_worlds import WORLDS as TRUTH_WORLDS
 from .truth_worlds import TruthWorld
 from .truth_worlds import draw as draw_truth_first
@@ -66,16 +67,16 @@ def one_board(seed: int, world: World | None = None) -> Fit:
 
 def test_the_same_board_gives_the_same_digits() -> None:
     first, second = (summarize(one_board(3), draws=300, seed=1) for _ in range(2))
-    assert first.scores == second.scores
-    assert (first.draws_on_these == second.draws_on_these).all()
-    assert (first.draws_on_new == second.draws_on_new).all()
+    assert rows_of(first) == rows_of(second)
+    assert (first.here.draws == second.here.draws).all()
+    assert (first.new.draws == second.new.draws).all()
 
 
 def test_draws_and_intervals_are_of_one_law() -> None:
     found = summarize(one_board(4), draws=6000)
-    here, new = found.draws_on_these, found.draws_on_new
-    assert here.mean(axis=0) == pytest.approx([row.score for row in found.scores], abs=4e-3)
-    for i, row in enumerate(found.scores):
+    here, new = found.here.draws, found.new.draws
+    assert here.mean(axis=0) == pytest.approx([row.score for row in rows_of(found)], abs=4e-3)
+    for i, row in enumerate(rows_of(found)):
         for draws, low, high in ((here, row.lower, row.upper), (new, row.new_lower, row.new_upper)):
             assert share_inside(draws, i, low, high) == pytest.approx(0.955, abs=0.03)
 
@@ -104,14 +105,14 @@ def test_labels_of_another_jury_widen_every_interval() -> None:
     whose = np.full(len(board.gold.correct), -1)
     gold = LabelledAnswers(whose, board.gold.maker + 9, board.gold.yes, board.gold.total, board.gold.correct, whose)
     counts = count(board.target, gold)
-    own, other = (summarize(fit(counts, other_jury=flag)).scores for flag in (False, True))
+    own, other = (rows_of(summarize(fit(counts, other_jury=flag))) for flag in (False, True))
     widths = [[row.upper - row.lower for row in rows] for rows in (own, other)]
     assert all(b > a for a, b in zip(*widths, strict=True))
 
 
 def test_no_labels_at_all_say_little() -> None:
     board = draw(World(labels=0), np.random.default_rng(7))
-    for row in summarize(fit(count(board.target, board.gold))).scores:
+    for row in rows_of(summarize(fit(count(board.target, board.gold)))):
         assert row.upper - row.lower > 0.1
 
 
@@ -148,7 +149,7 @@ def held_by(
     held, width = [], []
     for seed in range(boards):
         board = draw_truth_first(world, rng or np.random.default_rng(seed))
-        rows = summarize(fit(count(board.target, board.gold), **how)).scores
+        rows = rows_of(summarize(fit(count(board.target, board.gold), **how)))
         ends = [(row.new_lower, row.new_upper) if on_new else (row.lower, row.upper) for row in rows]
         low, high = np.array(ends, dtype=np.float64).T
         truth = board.new if on_new else board.here
@@ -193,7 +194,7 @@ def test_no_interval_is_longer_than_the_model_s_own_labels_give_without_a_jury(w
         labels, yes = counts.own_labels.sum(axis=1), counts.own_positives.sum(axis=1)
         low, high = beta_interval(0.95, yes + 0.5, labels - yes + 0.5)
         laws = beta_binomial_pmf(counts.items - labels, yes + 0.5, labels - yes + 0.5)
-        rows = summarize(fit(counts)).scores
+        rows = rows_of(summarize(fit(counts)))
         for k in np.flatnonzero(labels):
             assert rows[k].new_upper - rows[k].new_lower <= high[k] - low[k] + 1e-9
             first, last = shortest_set(laws[k], 0.95)
@@ -203,7 +204,7 @@ def test_no_interval_is_longer_than_the_model_s_own_labels_give_without_a_jury(w
 def test_a_jury_that_is_always_right_leaves_the_interval_of_as_many_labels_as_items() -> None:
     world = TruthWorld(sees_right=(0.999, 0.999), sees_wrong=(0.999, 0.999), by_answer=0, by_item=0, lean=0, kindness=0)
     board = draw_truth_first(world, np.random.default_rng(1))
-    rows = summarize(fit(count(board.target, board.gold))).scores
+    rows = rows_of(summarize(fit(count(board.target, board.gold))))
     right = board.here * world.items
     low, high = beta_interval(0.95, right + 0.5, world.items - right + 0.5)
     width = np.array([row.new_upper - row.new_lower for row in rows])
@@ -219,11 +220,11 @@ def test_where_labels_can_be_wrong_the_intervals_allow_for_it(boards: int) -> No
         counts = count(board.target, board.gold)
         for error, found in held.items():
             one = summarize(fit(counts, label_error=error), draws=2000)
-            rows = one.scores[:7]
+            rows = rows_of(one)[:7]
             found += [
                 row.lower - 1e-9 <= truth <= row.upper + 1e-9 for row, truth in zip(rows, board.here, strict=False)
             ]
-        assert one.draws_on_these.mean(axis=0)[:7] == pytest.approx([row.score for row in rows], abs=6e-3)
+        assert one.here.draws.mean(axis=0)[:7] == pytest.approx([row.score for row in rows], abs=6e-3)
     assert np.mean(held[0.0]) < 0.85
     assert np.mean(held[0.05]) >= 0.93
 

@@ -21,11 +21,11 @@ def binary(right: list[int], items: int) -> FloatArray:
 
 def test_marks_of_0_and_1_get_jeffreys_interval_and_posterior() -> None:
     marks = binary([0, 12, 20], 20)
-    theta = mark_draws(marks, seed=3, draws=20_000).single
-    scores = mark_scores(marks, theta)
-    assert scores.mean == pytest.approx([0, 0.6, 1])
-    assert scores.new_lower == pytest.approx([0, stats.beta.ppf(0.025, 12.5, 8.5), stats.beta.ppf(0.025, 20.5, 0.5)])
-    assert scores.new_upper == pytest.approx([stats.beta.ppf(0.975, 0.5, 20.5), stats.beta.ppf(0.975, 12.5, 8.5), 1])
+    drawn = mark_draws(marks, seed=3, draws=20_000)
+    theta, scores = drawn.single, mark_scores(marks, drawn)
+    assert scores.score == pytest.approx([0, 0.6, 1])
+    assert scores.lower == pytest.approx([0, stats.beta.ppf(0.025, 12.5, 8.5), stats.beta.ppf(0.025, 20.5, 0.5)])
+    assert scores.upper == pytest.approx([stats.beta.ppf(0.975, 0.5, 20.5), stats.beta.ppf(0.975, 12.5, 8.5), 1])
     for column, right in enumerate((0, 12, 20)):
         law = stats.beta(right + 0.5, 20 - right + 0.5)
         assert stats.kstest(theta[:, column], law.cdf).pvalue > 1e-3
@@ -69,8 +69,8 @@ def test_intervals_of_graded_marks_hold_the_truth(values: tuple[float, ...], ite
     weights /= weights.sum()
     truth = float(np.dot(values, weights))
     marks = rng.choice(values, (400, items), p=weights)
-    scores = mark_scores(marks, mark_draws(marks, seed=5, draws=1500).single)
-    held = (scores.new_lower <= truth) & (truth <= scores.new_upper)
+    scores = mark_scores(marks, mark_draws(marks, seed=5, draws=1500))
+    held = (scores.lower <= truth) & (truth <= scores.upper)
     assert held.mean() == pytest.approx(0.95, abs=0.03)
 
 
@@ -87,12 +87,12 @@ def test_intervals_within_strata_hold_the_truth_and_are_narrower_where_strata_di
     marks = (np.random.default_rng(7).random((400, count * size)) < np.repeat(rate, size)).astype(float)
     strata = large_strata([f"{one}" for one in range(count) for _ in range(size)], marks)
     assert strata is not None
-    scores = mark_scores(marks, mark_draws(marks, seed=5, draws=1500, strata=strata).single, strata=strata)
-    plain = mark_scores(marks, mark_draws(marks, seed=5, draws=10).single)
-    held = (scores.new_lower <= rate.mean()) & (rate.mean() <= scores.new_upper)
+    scores = mark_scores(marks, mark_draws(marks, seed=5, draws=1500, strata=strata), strata=strata)
+    plain = mark_scores(marks, mark_draws(marks, seed=5, draws=10))
+    held = (scores.lower <= rate.mean()) & (rate.mean() <= scores.upper)
     assert held.mean() == pytest.approx(0.95, abs=0.03)
-    assert ((scores.new_lower <= scores.mean) & (scores.mean <= scores.new_upper)).all()
-    width, usual = (one.new_upper - one.new_lower for one in (scores, plain))
+    assert ((scores.lower <= scores.score) & (scores.score <= scores.upper)).all()
+    width, usual = (one.upper - one.lower for one in (scores, plain))
     assert width.mean() < 0.92 * usual.mean()
 
 
@@ -114,20 +114,20 @@ def test_strata_with_few_items_stand_together() -> None:
 
 def test_marks_that_are_all_the_same_are_not_certain() -> None:
     marks, strata = np.ones((1, 80)), np.repeat(np.arange(4), 20)
-    right = mark_scores(marks, mark_draws(marks, seed=0, strata=strata).single, strata=strata)
-    assert right.new_upper[0] == 1
-    assert right.new_lower[0] == pytest.approx(stats.beta.ppf(0.025, 80.5, 0.5), abs=0.003)
+    right = mark_scores(marks, mark_draws(marks, seed=0, strata=strata), strata=strata)
+    assert right.upper[0] == 1
+    assert right.lower[0] == pytest.approx(stats.beta.ppf(0.025, 80.5, 0.5), abs=0.003)
     marks = np.array([[0.5] * 12, [0.0] * 11 + [0.25]])
-    half = mark_scores(marks, mark_draws(marks, seed=0).single)
-    assert half.mean[0] == 0.5
-    assert half.new_lower[0] < 0.49 < 0.51 < half.new_upper[0]
+    half = mark_scores(marks, mark_draws(marks, seed=0))
+    assert half.score[0] == 0.5
+    assert half.lower[0] < 0.49 < 0.51 < half.upper[0]
 
 
 def test_an_item_a_model_was_not_asked_counts_neither_for_nor_against_it() -> None:
     marks = np.array([[1.0, 0.0, np.nan, np.nan], [1.0, 0.0, 1.0, 1.0]])
-    scores = mark_scores(marks, mark_draws(marks, seed=0, draws=200).single)
-    assert scores.mean.tolist() == [0.5, 0.75]
-    assert scores.new_upper[0] - scores.new_lower[0] > scores.new_upper[1] - scores.new_lower[1]
+    scores = mark_scores(marks, mark_draws(marks, seed=0, draws=200))
+    assert scores.score.tolist() == [0.5, 0.75]
+    assert scores.upper[0] - scores.lower[0] > scores.upper[1] - scores.lower[1]
 
 
 def test_what_cannot_be_scored_is_refused() -> None:
@@ -137,4 +137,4 @@ def test_what_cannot_be_scored_is_refused() -> None:
         mark_draws(np.array([[np.inf, 0.0]]), seed=0)
     marks = np.array([[1.0]])
     with pytest.raises(ValueError, match="level"):
-        mark_scores(marks, mark_draws(marks, seed=0, draws=10).single, level=1.0)
+        mark_scores(marks, mark_draws(marks, seed=0, draws=10), level=1.0)

@@ -12,7 +12,7 @@ from layton_batch.stats.paper import gold_bins, paper_scores, ppi_estimate, prin
 from layton_batch.stats.ranks import paper_ranks
 from tests.support.oracle_values import oracle_values
 
-from .boards import FIELDS, Board, make_counts
+from .boards import FIELDS, Board, make_counts, placed
 from .truth_worlds import WORLDS, draw
 
 THIRDS = [(0, 1), (1, 3), (2, 3), (1, 1)]
@@ -26,8 +26,7 @@ def test_the_published_table_comes_out_digit_for_digit(boards: dict[str, Board],
     ours = [
         {"model": board.names[i], "score": rows[i].score, "W": rows[i].half_width, "rank": triple[0],
          "spread": f"{triple[1]} <--> {triple[2]}"}
-        for i in ranks.order
-        if (triple := ranks.of(i)) is not None
+        for triple, i in sorted((triple, i) for i, triple in enumerate(placed(ranks)) if triple is not None)
     ]  # fmt: skip
     published = [
         row for row in expected["published"] if row["model"] in board.names
@@ -43,10 +42,10 @@ def test_equal_to_the_recorded_law_of_the_reference(
 ) -> None:
     rows = paper_scores(boards[field].counts)
     ranks = paper_ranks([r.score for r in rows], [r.half_width for r in rows])
-    for i, model in enumerate(expected["splits"]["llm"][field]["models"]):
-        law, row = model["paper"], rows[i]
+    for model, row, place in zip(expected["splits"]["llm"][field]["models"], rows, placed(ranks), strict=True):
+        law = model["paper"]
         assert (row.score, row.half_width) == (law["score"], law["W"])
-        assert ranks.of(i) == (law["rank"], *law["spread"])
+        assert place == (law["rank"], *law["spread"])
         assert [row.lower, row.upper] == pytest.approx([law["lo"], law["hi"]], abs=6e-7)
         drawn = law["kind"] != "exact"
         assert row.mean == pytest.approx(law["mean"], abs=5e-5 if drawn else 6e-7)
@@ -122,7 +121,7 @@ def test_without_usable_labels_the_row_is_a_gap_with_its_reason() -> None:
     assert none.flags[0] == Flag.NO_GOLD
     assert fine.reason is None
     ranks = paper_ranks([r.score for r in (none, fine)], [r.half_width for r in (none, fine)])
-    assert [ranks.of(i) for i in range(2)] == [None, (1, 1, 1)]
+    assert placed(ranks) == [None, (1, 1, 1)]
 
 
 def test_printing_from_integers_equals_the_floats_of_the_reference_but_for_exact_ties() -> None:

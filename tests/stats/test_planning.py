@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from layton_batch.scoring.label_plan import balanced_rows, label_order
 from layton_batch.stats.counts import Counts, FloatArray
-from layton_batch.stats.planning import balanced_rows, label_order
 
 from .boards import Board, make_counts
 

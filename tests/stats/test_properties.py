@@ -16,7 +16,7 @@ from layton_batch.stats.hierarchical_scores import summarize
 from layton_batch.stats.paper import paper_scores
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
 
-from .boards import scored
+from .boards import placed, rows_of, scored
 
 FITTED = settings(max_examples=settings().max_examples // 16)  # a fit takes a tenth of a second
 seeds = st.integers(0, 2**32 - 1)
@@ -124,7 +124,7 @@ def test_rank_sets_contain_the_rank(seed: int) -> None:
     target, gold = random_board(seed)
     counts = count(target, gold)
     found = summarize(fit(counts), draws=200, seed=1)
-    scores, draws, new = [row.score for row in found.scores], found.draws_on_these, found.draws_on_new
+    scores, draws, new = [row.score for row in rows_of(found)], found.here.draws, found.new.draws
     ranks = score_ranks(scores)
     sets = rank_ranges(draws, rank=ranks)
     if len(scores):
@@ -138,8 +138,7 @@ def test_rank_sets_contain_the_rank(seed: int) -> None:
         assert (new <= 1 + 1e-12).all()
     paper = paper_scores(counts)
     printed = paper_ranks([p.score for p in paper], [p.half_width for p in paper])
-    for i, row in enumerate(paper):
-        triple = printed.of(i)
+    for row, triple in zip(paper, placed(printed), strict=True):
         assert (triple is None) == (row.score is None)
         if triple is not None:
             assert triple[1] <= triple[2]

@@ -9,6 +9,8 @@ import pytest
 
 from layton_batch.stats.ranks import detectable, difference, paper_ranks, rank_ranges
 
+from .boards import placed
+
 # ---- the ranks of printed scores -----------------------------------------------------------------------------------
 
 
@@ -29,7 +31,7 @@ def test_equal_to_the_definition_on_boards_with_ties(seed: int) -> None:
     scores = (rng.integers(400, 430, 25) / 10).tolist()
     widths = (rng.integers(1, 20, 25) / 10).tolist()
     ranks = paper_ranks(scores, widths)
-    assert [ranks.of(i) for i in range(25)] == by_definition(scores, widths)
+    assert placed(ranks) == by_definition(scores, widths)
 
 
 def test_two_at_the_top_are_both_first_and_three_are_all_second() -> None:
@@ -45,15 +47,14 @@ def test_touching_intervals_are_decided_in_binary_as_the_reference_does() -> Non
         assert (paper_ranks([upper, lower], [width, width]).best[1] == 2) == separated
 
 
-def test_a_model_without_a_score_has_no_rank_sorts_last_and_moves_nobody() -> None:
+def test_a_model_without_a_score_has_no_rank_and_moves_nobody() -> None:
     with_gap = paper_ranks([70.0, None, 80.0, None], [1.0, None, 1.0, None])
-    assert [with_gap.of(i) for i in range(4)] == [(2, 2, 2), None, (1, 1, 1), None]
-    assert with_gap.order.tolist() == [2, 0, 1, 3]
+    assert placed(with_gap) == [(2, 2, 2), None, (1, 1, 1), None]
 
 
 def test_nothing_to_rank() -> None:
-    assert paper_ranks([], []).order.tolist() == []
-    assert paper_ranks([None], [None]).of(0) is None
+    assert paper_ranks([], []).rank.tolist() == []
+    assert placed(paper_ranks([None], [None])) == [None]
     with pytest.raises(ValueError, match="one length"):
         paper_ranks([1.0], [])
 

@@ -16,12 +16,10 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.runs.status import JobStatus, RunState, Status
-from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
-from layton_batch.scoring.diagnosis_record import DiagnosisRecord
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.judge_quality import diagnose
-from layton_batch.scoring.jury_board import JuryBoard
-from layton_batch.scoring.rules import ScoringRules
+from layton_batch.scoring.judge_quality import AnnotatorAgreement, DiagnosisRecord, diagnose
+from layton_batch.scoring.leaderboard import ScoringRules
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.support.evidence import Judged, frames, judged_frame
 
