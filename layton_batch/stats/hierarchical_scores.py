@@ -24,7 +24,9 @@ HALF_ITEM = 0.5  # the unseen right and the unseen wrong item, each
 PARTS = 24
 """Parts of a model's states, by rising score: in each the rates of its votes are independent Beta distributions."""
 _CELLS = 4_000_000
-_BY_CHANCE = 0.05  # less likely than this, labels were not taken whatever the vote
+_BY_CHANCE = 0.001  # less likely than this, labels were not taken whatever the vote
+FEW_ITEMS = 10
+"""Fewer items say so little of new ones that what votes mean elsewhere is not trusted to make up for it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +45,8 @@ def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -
     """Score every model, each of which has a prediction. Raises ValueError for a level not in (0, 1 - 1e-9].
 
     No interval is longer than the one that the model's own labels give without a jury, where they were taken whatever
-    the vote.
+    the vote and that one holds the score; but of fewer than ten items none for new items is shorter than if it was
+    known which of them are right.
     """
     distributions.check_level(level)
     counts = fit.counts
@@ -66,6 +69,7 @@ def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -
     ends = ((1 - level) / 2, (1 + level) / 2)
     new = np.stack(distributions.beta_mixture_quantiles(ends, *new_law))
     here, new = _no_longer_than_labels_alone(fit, (here, new), level)
+    new = _no_shorter_than_sampling(items, mean, new, level)
     low, high = np.minimum(here[0], mean), np.maximum(here[1], mean)
     new_low, new_high = np.minimum(new[0], np.minimum(new_score, mean)), np.maximum(new[1], np.maximum(new_score, mean))
     on_these = Estimates(mean, low, high, drawn.on_these())
@@ -317,14 +321,19 @@ def _no_longer_than_labels_alone(
     """The ends [2, K] on these items and on new ones; where the model's own labels alone give closer ones, those."""
     counts = fit.counts
     labels, positives = counts.own_labels.sum(axis=1), counts.own_positives.sum(axis=1)
-    usable = (labels > 0) & _whatever_the_vote(counts) & (fit.evidence.label_error == 0)
     alpha, beta = positives + PRIOR, labels - positives + PRIOR
     items, judged = counts.items, counts.n.sum(axis=1)
-    laws = distributions.beta_binomial_pmf(judged - labels, alpha, beta)
-    sets = np.array([distributions.shortest_set(law, level) for law in laws]).reshape(-1, 2).T
-    rate, share = alpha / (alpha + beta), judged / items
-    square = rate * (alpha + 1) / (alpha + beta + 1) * share * (judged + 1) / (items + 1)
-    alone = (sets + positives) / items, np.stack(distributions.beta_interval(level, *_beta(share * rate, square)))
+    usable = (labels > 0) & _whatever_the_vote(counts)
+    if error := fit.evidence.label_error:  # labels bound what people would say, and no answer is known to be right
+        usable &= judged == items
+        told = (np.stack(distributions.beta_interval(level, alpha, beta)) - error) / (1 - 2 * error)
+        alone = (np.clip(told, 0.0, 1.0),) * 2
+    else:
+        laws = distributions.beta_binomial_pmf(judged - labels, alpha, beta)
+        sets = np.array([distributions.shortest_set(law, level) for law in laws]).reshape(-1, 2).T
+        rate, share = alpha / (alpha + beta), judged / items
+        square = rate * (alpha + 1) / (alpha + beta + 1) * share * (judged + 1) / (items + 1)
+        alone = (sets + positives) / items, np.stack(distributions.beta_interval(level, *_beta(share * rate, square)))
     return tuple(  # type: ignore[return-value]
         np.where(usable & (by_labels[1] - by_labels[0] < joint[1] - joint[0]), by_labels, joint)
         for by_labels, joint in zip(alone, ends, strict=True)
@@ -332,13 +341,17 @@ def _no_longer_than_labels_alone(
 
 
 def _whatever_the_vote(counts: Counts) -> FloatArray:
-    """[K] whether a model's labels are spread over its votes as chance would have it."""
-    from scipy import special
-
+    """[K] whether a model's labels are spread over its votes as chance would have it: by the exact test of each vote,
+    the strictest of which counts once for every vote."""
     n, labels = counts.n.sum(axis=1, keepdims=True), counts.own_labels.sum(axis=1, keepdims=True)
-    share = labels / np.maximum(n, 1)
-    expected = counts.n * share
-    spread = np.maximum(expected * (1 - share), 1e-9)
-    distance = np.where(counts.n > 0, (counts.own_labels - expected) ** 2 / spread, 0.0).sum(axis=1)
-    freedom = np.maximum((counts.n > 0).sum(axis=1) - 1, 1)
-    return np.asarray((special.chdtrc(freedom, distance) >= _BY_CHANCE) | (n == labels)[:, 0])
+    chance = distributions.hypergeometric_test(counts.own_labels, labels, counts.n, n)
+    strictest = chance.min(axis=1) * (counts.n > 0).sum(axis=1)
+    return np.asarray((strictest >= _BY_CHANCE) | (n == labels)[:, 0])
+
+
+def _no_shorter_than_sampling(items: IntArray, share: FloatArray, ends: FloatArray, level: float) -> FloatArray:
+    """The ends [2, K] for new items; of few items, where Jeffreys' interval is longer, with its ends."""
+    right = items * share
+    low, high = distributions.beta_interval(level, right + PRIOR, items - right + PRIOR)
+    is_short = (items < FEW_ITEMS) & (ends[1] - ends[0] < high - low)
+    return np.where(is_short, [np.minimum(ends[0], low), np.maximum(ends[1], high)], ends)

@@ -37,8 +37,9 @@ class TruthWorld:
     (`by_answer`, `by_item`: standard deviations in log odds; `lean`: how much likelier errors are on an item whose
     difficulty is one deviation higher). `kindness`: deviation of judges' log odds of a yes by maker; `lenient`: one
     maker and by how much judges are kinder to it. `fooled`: share of items whose wrong answers look right; `copied`:
-    chance that a judge repeats the first judge of the jury. `wrong_labels`: share of labels that are flipped. `drift`:
-    what the log odds of the judges' right verdicts on newcomers fall by; `later_drift`: on all answers without a label,
+    chance that a judge repeats the first judge of the jury. `wrong_labels`: share of labels that are flipped;
+    `skipped`: share of answers that people are unsure about and skip, twice as much on the hardest items. `drift`: what
+    the log odds of the judges' right verdicts on newcomers fall by; `later_drift`: on all answers without a label,
     which were judged later; `anchors`: so many labelled answers were judged again then. `lenient_judge`: by how much
     one of the judges says yes more readily. `in_turn`: a third judge is asked only where two differ, another one by
     turns from item to item."""
@@ -58,6 +59,7 @@ class TruthWorld:
     labels: int = 80
     design: Design = "random"
     wrong_labels: float = 0.0
+    skipped: float = 0.0
     drift: float = 0.0
     later_drift: float = 0.0
     anchors: int = 0
@@ -71,6 +73,7 @@ class TruthWorld:
 
 _NOISY = TruthWorld(sees_right=(0.73, 0.77), sees_wrong=(0.73, 0.77))
 _NOISIER = TruthWorld(sees_right=(0.63, 0.67), sees_wrong=(0.63, 0.67))
+_ONE_MODEL = TruthWorld(own=(0.8,), own_makers=(0,), newcomers=())
 _USELESS = TruthWorld(sees_right=(0.56, 0.60), sees_wrong=(0.56, 0.60))
 WORLDS: dict[str, TruthWorld | World] = {
     "honest": TruthWorld(),
@@ -101,6 +104,8 @@ WORLDS: dict[str, TruthWorld | World] = {
     "noisy .75, 20 labels": replace(_NOISY, labels=20),
     "noisy .75, 130 labels": replace(_NOISY, labels=130),
     "5 items": TruthWorld(items=5, labels=3),
+    "3 items, 1 model": replace(_ONE_MODEL, items=3, labels=3),
+    "5 items, 1 model": replace(_ONE_MODEL, items=5, labels=5),
     "20 items": TruthWorld(items=20, labels=9),
     "42 items": TruthWorld(items=42, labels=18),
     "1,000 items": TruthWorld(items=1000, labels=80),
@@ -115,6 +120,8 @@ WORLDS: dict[str, TruthWorld | World] = {
     "2 judges": TruthWorld(seats=2),
     "2 % wrong labels": TruthWorld(wrong_labels=0.02),
     "5 % wrong labels": TruthWorld(wrong_labels=0.05),
+    "hard answers skipped": TruthWorld(skipped=0.3),
+    "hard answers skipped, noisy .75": replace(_NOISY, skipped=0.3),
     "judges drift": TruthWorld(drift=0.7),
     "all votes drift": TruthWorld(later_drift=0.8),
     "all votes drift, 20 anchors": TruthWorld(later_drift=0.8, anchors=20),
@@ -154,6 +161,8 @@ def draw(world: TruthWorld | World, rng: np.random.Generator) -> Board:
     first, later = _verdicts(world, rng, correct, difficulty, maker)
     yes, total = _counted(world, first)
     labelled = _labelled(world, rng, yes, total)
+    if world.skipped:
+        labelled &= rng.random(labelled.shape) > 2 * world.skipped * _sigmoid(2 * difficulty)
     anchors = None
     if later is not None:
         yes_later, total_later = _counted(world, later)
