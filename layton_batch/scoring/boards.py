@@ -114,9 +114,12 @@ def _counted(predictions: pl.DataFrame, labels: pl.DataFrame) -> Counts:
     is_known_zero = predictions.select(NEEDS_NO_JURY).to_series().to_numpy()
     return count(
         Predictions(
-            *(predictions[name].to_numpy() for name in ("who", "item", "yes", "total")),
-            known_zero=is_known_zero,
-            maker=_ints(authors["maker"])[: entrants.height],
+            predictions["who"].to_numpy(),
+            predictions["item"].to_numpy(),
+            predictions["yes"].to_numpy(),
+            predictions["total"].to_numpy(),
+            is_known_zero,
+            _ints(authors["maker"])[: entrants.height],
         ),
         LabelledAnswers(*(_ints(labels[name]) for name in ("author", "maker", "yes", "total", "correct", "row"))),
     )

@@ -301,11 +301,10 @@ def _mistakes(labelled: pl.DataFrame) -> tuple[JuryMistake, ...]:
     names = [field.name for field in fields(JuryMistake)][:-1]
     return tuple(
         JuryMistake(
-            *row, wrong_judges=tuple(sorted(one["judge"] for one in verdicts if one["verdict"] == wrong_verdict))
+            **{name: row[name] for name in names},
+            wrong_judges=tuple(sorted(one["judge"] for one in row["verdicts"] if one["verdict"] != row["human"])),
         )
-        for *row, verdicts, wrong_verdict in wrong.select(
-            *names, "verdicts", (~pl.col("human")).alias("wrong_verdict")
-        ).iter_rows()
+        for row in wrong.iter_rows(named=True)
     )
 
 
