@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from layton_batch.batches import batch_results, machine
+from layton_batch.batches.answers import final_responses, locate_responses, response_from
 from layton_batch.batches.tick import Tick
 from layton_batch.errors import DataError
 from layton_batch.files.sources import check_file
@@ -24,7 +25,6 @@ from layton_batch.runs.requests import DIGITS
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
-from layton_batch.stages.responses import final_responses, locate_responses, response_from
 from layton_batch.states import AnswerState, Lifecycle, PredictionKind, Role
 from layton_batch.text import plural
 

@@ -10,8 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.sources import Row, RowLocation, Rows
-from layton_batch.files.wrong_rows import with_more
+from layton_batch.files.sources import Row, RowLocation, Rows, with_more
 from layton_batch.manifest.item_notes import (
     FIRST_IS_NEVER_RIGHT,
     first_is_never_right,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from layton_batch.costs.estimate import image_size
-from layton_batch.files.item_list import picture_size, shown_digest
+from layton_batch.files.items import picture_size, shown_digest
 from layton_batch.providers.protocol import PictureLimits
 from layton_batch.records import Item
 from layton_batch.tasks.protocol import Task

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
+from layton_batch.files.table_columns import ESTIMATE, NEW, SET
 from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, Entrant
 from layton_batch.scoring.jury_board import JuryBoard
 from layton_batch.scoring.label_plan import labels_for

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from layton_batch.files.leaderboard_columns import LEADERBOARD, NEW, SET, OverRounds
+from layton_batch.files.table_columns import LEADERBOARD, NEW, SET, OverRounds
 from layton_batch.scoring.board import rank_board, rank_marks, spread, with_failures
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.jury_board import JuryBoard

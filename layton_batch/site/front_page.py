@@ -10,8 +10,8 @@ import orjson
 
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
-from layton_batch.files.leaderboard_columns import STORED
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.table_columns import STORED
 from layton_batch.runs.folders import made_up_note
 from layton_batch.scoring.leaderboard import ASSUMES, NO_OWN, complete
 from layton_batch.site.board import first_rows, read_board

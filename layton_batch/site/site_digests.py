@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.files.digests import file_digest
+from layton_batch.files.atomic import file_digest
 
 DIGESTS = "digests.json"
 _MOST_NAMED = 20

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from layton_batch.batches.cancel import withdraw
 from layton_batch.files import atomic
-from layton_batch.files.item_list import digest
+from layton_batch.files.items import digest
 from layton_batch.files.run_folder import slug
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest

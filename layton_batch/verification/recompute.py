@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from layton_batch.batches.answer_table import read_outcomes, write_answers
-from layton_batch.batches.bill import Bill
+from layton_batch.batches.answers import read_outcomes, write_answers
+from layton_batch.batches.bill import TOKENS, Bill
 from layton_batch.batches.run_costs import has_charges
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, RequestCost
@@ -81,7 +81,7 @@ def _collect(run: Run, store: RunStore, batch: Batch, done: Recomputation, *, is
     folder = run.folder.workspace.batch(store.run_id, batch.id)
     about = folder.root.relative_to(run.folder.workspace.root).as_posix()
     recorded, requests = store.ends_of(batch.id), store.asked_of(batch.id)
-    replies, outcomes = read_outcomes(folder, recorded, batch, run.providers.dialect(batch.provider).decode)
+    outcomes = read_outcomes(folder, recorded, batch, run.providers.dialect(batch.provider).decode)
     ends = outcomes.ends
     for number, (custom_id, end) in enumerate(recorded.items(), 1):
         if (now := ends[custom_id]) != end:
@@ -90,7 +90,7 @@ def _collect(run: Run, store: RunStore, batch: Batch, done: Recomputation, *, is
             done.differences.append(f"{about} row {number} ({custom_id}): {both}")
     prices = price_book(run.manifest, batch.ended_at or batch.due_at)
     bill = Bill(prices.price(batch.provider, batch.model), requests)
-    write_answers(folder, batch, replies, outcomes, bill.enter)
+    write_answers(folder, batch, outcomes, bill.enter)
     if not is_own:
         return
     charges = store.charges_of(batch.id)
@@ -107,7 +107,7 @@ def _compare_charges(
     for number, charge in enumerate(recorded, 1):
         computed = by_id.get(charge.custom_id, RequestCost(charge.custom_id))
         is_same_price = computed.price_source == charge.price_source
-        names = _TOKENS
+        names = TOKENS
         if done.is_repriced:
             names += ("unknown_cost", *(_COSTS if is_same_price else ()))
             done.at_other_prices += charge.cost_usd is not None and not is_same_price
@@ -121,8 +121,4 @@ def _compare_charges(
         done.differences.append(f"{about} ({custom_id}): by the raw results it was charged, and no row says so")
 
 
-_TOKENS: tuple[str, ...] = (
-    "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens",
-    "hour_write_tokens",
-)  # fmt: skip
 _COSTS = ("cost_usd", "unbatched_usd")

@@ -10,9 +10,10 @@ from tempfile import TemporaryDirectory
 
 import orjson
 
+from layton_batch.batches.run_costs import cost_report
 from layton_batch.errors import DamagedTableError, DataError, MissingSourceError
 from layton_batch.files import tables
-from layton_batch.files.digests import changed_files
+from layton_batch.files.atomic import changed_files
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import FileDigest
 from layton_batch.runs.folders import stored_manifest
@@ -25,7 +26,6 @@ from layton_batch.settings import Settings
 from layton_batch.site.build import ANSWERS, MARKER, SOURCES, build_site, made_from
 from layton_batch.site.front_page import MARKER as FRONT
 from layton_batch.site.site_digests import DIGESTS, differing_files
-from layton_batch.stages.publish import cost_report
 from layton_batch.states import OPEN
 from layton_batch.store.intents import strange_intents
 from layton_batch.store.run_store import RunStore
