@@ -501,8 +501,8 @@ def _diagnosis(run: Run, board: JuryBoard, people: JoinedLabels) -> DiagnosisRec
     verdicts, counts = judged(run, board.rules.metric, board.votes), tuple(count_verdicts(run.folder.tables))
     if not has_verdicts(verdicts) and not (counts and verdicts.height):
         return None
-    found = diagnose(verdicts, board, judge_drift(run, board.rules.metric))
-    return DiagnosisRecord(found, annotator_agreement(people, board.rules.metric, board.rules.level), counts)
+    diagnosis = diagnose(verdicts, board, judge_drift(run, board.rules.metric))
+    return DiagnosisRecord(diagnosis, annotator_agreement(people, board.rules.metric, board.rules.level), counts)
 
 
 def _votes(run: Run, jobs: Sequence[Job], metric: str) -> pl.DataFrame:
