@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from layton_batch.batches.run_costs import cost_report
 from layton_batch.errors import AnotherDriverError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.interchange.writing import add_answers
@@ -14,7 +15,7 @@ from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_stores
 from layton_batch.settings import Settings
 from layton_batch.site.build import HOME, build_site, check_front, write_front
-from layton_batch.stages.publish import cost_report, publish
+from layton_batch.stages.publish import publish
 from layton_batch.stages.rank import is_current, rank
 from layton_batch.stages.score import score
 from layton_batch.verification.recompute import pack_sources

@@ -13,8 +13,7 @@ from typing import Any, cast
 
 from layton_batch import states
 from layton_batch.commands.overnight import NightDocument, NightResult
-from layton_batch.files.leaderboard_columns import LEADERBOARD
-from layton_batch.files.table_columns import SCHEMAS
+from layton_batch.files.table_columns import LEADERBOARD, SCHEMAS
 from layton_batch.records import Batch
 from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.status import JobStatus, ProviderTrouble, RunState, Status

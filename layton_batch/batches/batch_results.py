@@ -10,7 +10,7 @@ Two rules hold, however often results are downloaded:
 
 from __future__ import annotations
 
-import re
+import io
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,6 @@ from enum import Enum, auto
 from itertools import groupby
 from pathlib import Path
 
-import polars as pl
 import zstandard
 
 from layton_batch.errors import (
@@ -30,12 +29,13 @@ from layton_batch.errors import (
     TransientProviderError,
     file_error,
 )
-from layton_batch.files import atomic, tables
+from layton_batch.files import atomic
 from layton_batch.providers.protocol import NO_REASON, NO_REPLY, ResultPart
 from layton_batch.providers.wire_errors import named_in, unreadable, unreadable_reply
 from layton_batch.providers.wire_json import clean
 from layton_batch.records import Batch, End, Response, Snapshot
 from layton_batch.states import BatchOutcome, ErrorClass, RequestOutcome
+from layton_batch.text import without_surrogates
 
 Decode = Callable[[bytes], Response]
 
@@ -46,9 +46,6 @@ LONGEST_LINE = 64 << 20
 EXAMPLES = 3
 """The number of a batch's odd rows of one kind that an event describes."""
 _CHUNK = 1 << 20
-_PORTION = 4_000_000
-"""Characters of texts that are Python strings at a time."""
-_NAME = re.compile(r"(?P<kind>[a-z]+)(\.(?P<number>[0-9]+))?\.jsonl\.zst")
 
 
 # ---- raw files -------------------------------------------------------------------------------------------------------
@@ -66,8 +63,8 @@ def kind_of(path: Path) -> str:
 
 
 def _number(path: Path) -> int:
-    named = _NAME.fullmatch(path.name)
-    return int(named["number"] or 1) if named else 1
+    number = path.name.removesuffix(".jsonl.zst").partition(".")[2]
+    return int(number) if number.isdecimal() else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +135,14 @@ def lines(path: Path) -> Iterator[tuple[bytes, bool]]:
     Of a line longer than LONGEST_LINE come its first LONGEST_LINE + 1 bytes. Raises ZstdError if the disk has damaged
     the file.
     """
-    pieces: list[bytes] = []
-    length = 0
     with path.open("rb") as handle, zstandard.ZstdDecompressor().stream_reader(handle) as stream:
-        while chunk := stream.read(_CHUNK):
-            *ended, rest = chunk.split(b"\n")
-            for piece in ended:
-                line = b"".join([*pieces, piece])[: LONGEST_LINE + 1]
-                pieces, length = [], 0
-                if line.strip():
-                    yield line, True
-            if length <= LONGEST_LINE:
-                pieces.append(rest[: LONGEST_LINE + 1 - length])
-                length += len(pieces[-1])
-    if (line := b"".join(pieces)).strip():
-        yield line, False
+        reader = io.BufferedReader(stream, _CHUNK)
+        while line := reader.readline(LONGEST_LINE + 1):
+            end = line
+            while len(end) > LONGEST_LINE and not end.endswith(b"\n"):
+                end = reader.readline(LONGEST_LINE + 1)
+            if line.strip():
+                yield line.removesuffix(b"\n"), end.endswith(b"\n")
 
 
 # ---- replies ---------------------------------------------------------------------------------------------------------
@@ -160,13 +150,28 @@ def lines(path: Path) -> Iterator[tuple[bytes, bool]]:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The response to a request without its text, and the file that has it. ``row``: of the text in the column of all
-    texts; None: it has no text. ``characters``: of the text."""
+    """The response to a request, and the file that has it. Its text is kept as UTF-8: Python keeps up to four bytes a
+    character."""
 
     response: Response
     path: Path | None = None
-    row: int | None = None
-    characters: int = 0
+    utf8: bytes | None = None
+
+    @classmethod
+    def of(cls, response: Response, path: Path) -> Reply:
+        """Take the text out of a response."""
+        if response.text is None:
+            return cls(response, path)
+        try:
+            utf8 = response.text.encode()
+        except UnicodeEncodeError:
+            utf8 = without_surrogates(response.text).encode()
+        return cls(replace(response, text=None), path, utf8)
+
+    @property
+    def text(self) -> str | None:
+        """Return the text of the reply, with U+FFFD for half surrogate pairs."""
+        return None if self.utf8 is None else self.utf8.decode()
 
     @property
     def is_answer(self) -> bool:
@@ -183,45 +188,12 @@ class Reply:
         and what may have been paid for beats an error. Another download of a file mends its damaged lines."""
         if earlier is None:
             return True
-        if self.path and earlier.path and self.path != earlier.path and kind_of(self.path) == kind_of(earlier.path):
-            return self._readable_rank > earlier._readable_rank
-        return self._rank > earlier._rank
+        paths = self.path, earlier.path
+        mends = None not in paths and paths[0] != paths[1] and len({kind_of(path) for path in paths if path}) == 1
+        return self._rank(mends=mends) > earlier._rank(mends=mends)
 
-    @property
-    def _rank(self) -> int:
-        return 2 if self.is_answer else int(self.is_unreadable)
-
-    @property
-    def _readable_rank(self) -> int:
-        return 2 if self.is_answer else int(not self.is_unreadable)
-
-
-class _Texts:
-    """The column of texts while it grows. Strings become UTF-8 in portions: Python keeps up to four bytes a
-    character."""
-
-    def __init__(self) -> None:
-        self._columns = [tables.text_column([])]
-        self._last: list[str] = []
-        self._characters = 0
-        self.rows = 0
-
-    def add(self, text: str) -> None:
-        """Append a text; its row is ``rows`` before."""
-        self._last.append(text)
-        self._characters += len(text)
-        self.rows += 1
-        if self._characters >= _PORTION:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._columns.append(tables.text_column(self._last))
-        self._last, self._characters = [], 0
-
-    def column(self) -> pl.Series:
-        """Return all texts, by row."""
-        self._flush()
-        return pl.concat(self._columns)
+    def _rank(self, *, mends: bool) -> int:
+        return 2 if self.is_answer else int(self.is_unreadable is not mends)
 
 
 @dataclass(slots=True)
@@ -231,7 +203,7 @@ class Replies:
     ``by_id``: the line that counts, of each custom_id that a line names, also a damaged one. ``nameless``: reasons why
     damaged lines that name nobody cannot be read. ``duplicates``: descriptions of rows that came twice in a file.
     ``useless``: files that add no row. ``foreign``: files with lines of which none names a request, such as a page of
-    HTML. ``cut``: files that end in the middle of a line. ``texts``: of the replies, by row.
+    HTML. ``cut``: files that end in the middle of a line.
     """
 
     by_id: dict[str, Reply] = field(default_factory=dict)
@@ -240,24 +212,19 @@ class Replies:
     useless: list[Path] = field(default_factory=list)
     foreign: list[Path] = field(default_factory=list)
     cut: list[Path] = field(default_factory=list)
-    texts: pl.Series = field(default_factory=lambda: tables.text_column([]))
-
-    def texts_of(self, replies: Sequence[Reply]) -> pl.Series:
-        """Return the texts of these replies as a column; null if a reply has none."""
-        return self.texts.gather(pl.Series([reply.row for reply in replies], dtype=pl.UInt32))
 
 
 def read_replies(folder: Path, decode: Decode) -> Replies:
     """Read the result files of a batch. Raises FileError if a file cannot be read, DamagedTableError if the disk has
     damaged it."""
-    replies, texts = Replies(), _Texts()
+    replies = Replies()
     for paths in raw_files(folder).values():
         names: set[str] = set()
         nameless: list[str] = []
         unnamed: list[Path] = []
         for path in paths:
             try:
-                file = _read_file(path, decode, replies, texts)
+                file = _read_file(path, decode, replies)
             except zstandard.ZstdError as error:
                 raise DamagedTableError(f"{path} was changed since it came: put it back from a copy", path) from error
             except OSError as error:
@@ -272,7 +239,6 @@ def read_replies(folder: Path, decode: Decode) -> Replies:
                 replies.useless.append(path)
         replies.nameless += nameless
         replies.useless += [path for path in unnamed if names or path != paths[-1]]
-    replies.texts = texts.column()
     return replies
 
 
@@ -286,7 +252,7 @@ class _FileReading:
     is_better: bool = False
 
 
-def _read_file(path: Path, decode: Decode, replies: Replies, texts: _Texts) -> _FileReading:
+def _read_file(path: Path, decode: Decode, replies: Replies) -> _FileReading:
     file = _FileReading()
     is_cut = False
     for number, (line, is_whole) in enumerate(lines(path), 1):
@@ -299,16 +265,11 @@ def _read_file(path: Path, decode: Decode, replies: Replies, texts: _Texts) -> _
         else:
             responses = [response]
         for response in responses:
-            text, custom_id = response.text, response.custom_id
-            reply = Reply(response, path)
-            if text is not None:
-                reply = Reply(replace(response, text=None), path, texts.rows, len(text))
+            custom_id, reply = response.custom_id, Reply.of(response, path)
             earlier = replies.by_id.get(custom_id)
             if reply.beats(earlier):
                 replies.by_id[custom_id] = reply
                 file.is_better |= earlier is not None
-                if text is not None:
-                    texts.add(text)
             if earlier is not None and earlier.path == path:
                 replies.duplicates.append(f"{custom_id} came more than once in {path.name}: the first answer counts")
             file.names.add(custom_id)

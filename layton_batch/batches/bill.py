@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
-from layton_batch.costs.rates import Price, charger, usd
+from layton_batch.costs.rates import Price, charge
 from layton_batch.costs.stated import CostTotals
 from layton_batch.records import RequestCost, Response, Snapshot, Usage
 from layton_batch.states import PERHAPS_BILLED, RequestOutcome
 
+TOKENS = (
+    "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens",
+    "hour_write_tokens",
+)  # fmt: skip
+"""Numbers of tokens, in the order of the fields of a usage and of a charge."""
 WITHOUT_USAGE = "answered without usage"
 """The answer does not say its tokens: its cost is unknown, whatever its price."""
 WITHOUT_PRICE = "answered without a price"
@@ -31,8 +36,6 @@ class Bill:
         """In the order of the responses: of answers, and of other requests that may have been billed."""
         self._price, self._bounds = price, bounds
         self._stated: Decimal | None = None
-        if price is not None:
-            self._batched, self._unbatched = charger(price, batched=True), charger(price, batched=False)
 
     def enter(self, responses: Iterable[Response]) -> None:
         """Add the charges of responses."""
@@ -48,53 +51,31 @@ class Bill:
 
     def charge_again(self, charges: Iterable[RequestCost]) -> None:
         """Add earlier charges, at the price of this bill. The charge of a request without an answer stays as it is."""
-        for charge in charges:
-            if not charge.is_answered:
-                self.charges.append(charge)
-                continue
-            usage = Usage(
-                input_tokens=charge.input_tokens or 0,
-                cached_input_tokens=charge.cached_input_tokens or 0,
-                output_tokens=charge.output_tokens or 0,
-                reasoning_tokens=charge.reasoning_tokens or 0,
-                cache_write_tokens=charge.cache_write_tokens or 0,
-                hour_write_tokens=charge.hour_write_tokens or 0,
-                is_known=charge.unknown_cost != WITHOUT_USAGE,
-            )
-            self.charges.append(self._charge(charge.custom_id, usage))
+        for earlier in charges:
+            tokens: dict[str, Any] = {name: getattr(earlier, name) or 0 for name in TOKENS}
+            usage = Usage(**tokens, is_known=earlier.unknown_cost != WITHOUT_USAGE)
+            self.charges.append(self._charge(earlier.custom_id, usage) if earlier.is_answered else earlier)
 
     def _charge(self, custom_id: str, usage: Usage) -> RequestCost:
-        charge = RequestCost(
-            custom_id, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens, usage.reasoning_tokens,
-            usage.cache_write_tokens, usage.hour_write_tokens,
-        )  # fmt: skip
-        if not usage.is_known:
-            return replace(charge, unknown_cost=WITHOUT_USAGE)
-        if self._price is None:
-            return replace(charge, unknown_cost=WITHOUT_PRICE)
-        batched, unbatched = self._batched(usage), self._unbatched(usage)
-        return replace(
-            charge, cost_usd=usd(batched), unbatched_usd=usd(unbatched), price_source=self._price.source,
-            price_date=self._price.as_of.isoformat(),
-        )  # fmt: skip
+        charged: dict[str, Any] = {name: getattr(usage, name) for name in TOKENS}
+        if self._price is None or not usage.is_known:
+            charged["unknown_cost"] = WITHOUT_PRICE if usage.is_known else WITHOUT_USAGE
+        else:
+            charged["cost_usd"] = charge(usage, self._price, batched=True)
+            charged["unbatched_usd"] = charge(usage, self._price, batched=False)
+            charged |= {"price_source": self._price.source, "price_date": self._price.as_of.isoformat()}
+        return RequestCost(custom_id, **charged)
 
     @property
     def spent(self) -> Decimal:
         """The sum of the known costs in USD."""
-        return sum((charge.cost_usd for charge in self.charges if charge.cost_usd is not None), Decimal(0))
+        return _spent(self.charges)
 
     @property
     def unknown_cost(self) -> Decimal:
         """The most that the requests of unknown cost can have cost in USD, as far as their bounds are known. No sum of
         ``spent`` contains it."""
         return total_bound(self._bounds.get(charge.custom_id) for charge in self.charges if charge.unknown_cost)
-
-    def ours(self) -> CostTotals:
-        """Return the batch's sums by this bill, as far as they are known."""
-        read = sum(charge.input_tokens or 0 for charge in self.charges)
-        written = sum(charge.output_tokens or 0 for charge in self.charges)
-        reasons = {charge.unknown_cost for charge in self.charges if charge.unknown_cost}
-        return known_sums(CostTotals(self.spent, read, written), reasons)
 
     def stated(self, snapshot: Snapshot | None) -> CostTotals:
         """Return the batch's sums as its provider states them: of the whole, or of the answers in the bill."""
@@ -120,7 +101,17 @@ def total_bound(bounds: Iterable[Decimal | None]) -> Decimal:
     return sum((bound for bound in bounds if bound is not None), Decimal(0))
 
 
-def known_sums(sums: CostTotals, reasons: Collection[str]) -> CostTotals:
-    """Return those of the sums that are known where some requests have an unknown cost, for these reasons."""
-    total = None if reasons else sums.usd
-    return CostTotals(total) if set(reasons) - {WITHOUT_PRICE} else replace(sums, usd=total)
+def known_sums(charges: Sequence[RequestCost], unclear: Collection[str] = ()) -> CostTotals:
+    """Return a batch's sums by our bill that are known. ``unclear``: further reasons why they are not."""
+    reasons = {charge.unknown_cost for charge in charges if charge.unknown_cost} | {*unclear}
+    usd = None if reasons else _spent(charges)
+    if reasons - {WITHOUT_PRICE}:
+        return CostTotals(usd)
+    read, written = (
+        sum(getattr(charge, name) or 0 for charge in charges) for name in ("input_tokens", "output_tokens")
+    )
+    return CostTotals(usd, read, written)
+
+
+def _spent(charges: Iterable[RequestCost]) -> Decimal:
+    return sum((charge.cost_usd for charge in charges if charge.cost_usd is not None), Decimal(0))

@@ -6,23 +6,24 @@ an answer go into another attempt while there is one; all of it lands in one tra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 
-from layton_batch.batches import batch_results, machine
-from layton_batch.batches.answer_table import batch_digests, write_answers
+from layton_batch.batches import machine
+from layton_batch.batches.answers import batch_digests, write_answers
 from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.batch_results import (
+    DownloadResult,
     RawResultFile,
     Replies,
-    RequestOutcomes,
     assign_outcomes,
+    check_download,
     read_replies,
+    store,
     summed,
 )
-from layton_batch.batches.bill import Bill
+from layton_batch.batches.bill import Bill, known_sums
 from layton_batch.batches.steps import NoAnswer, Tick, at, carry_out
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import CostComparison
@@ -59,20 +60,19 @@ def collect(run: Run, tick: Tick, thread: ProviderThread) -> bool:
 
 
 def _collect_one(run: Run, tick: Tick, job: Job, batch: Batch) -> bool:
-    download, max_costs = _download(run, tick, batch), run.store.asked_of(batch.id)
+    snapshot, files, error = _download(run, tick, batch)
+    max_costs = run.store.asked_of(batch.id)
     with run.filing:  # one batch's texts at a time are in memory
         replies = read_replies(run.folder.batch(batch.id).root, partial(_decode, run, batch))
-        result = batch_results.DownloadResult()
-        if download.snapshot is not None:
-            result = batch_results.check_download(
-                batch, download.snapshot, download.files, replies, max_costs.keys(), download.error
-            )
+        result = DownloadResult()
+        if snapshot is not None:
+            result = check_download(batch, snapshot, files, replies, max_costs.keys(), error)
         decision = machine.after_download(batch, result, at(run, batch))
         for path in replies.useless:
             atomic.remove(path)
         if isinstance(decision, Wait):
-            return carry_out(run, batch, decision, download.error)
-        _file(run, tick, job, batch, decision, download.snapshot, max_costs, replies)
+            return carry_out(run, batch, decision, error)
+        _file(run, tick, job, batch, decision, snapshot, max_costs, replies)
     return True
 
 
@@ -81,29 +81,21 @@ def _decode(run: Run, batch: Batch, line: bytes) -> Response:
     return run.providers.dialect(batch.provider).decode(line)
 
 
-@dataclass(frozen=True, slots=True)
-class _Download:
-    """A download of a batch's results. ``snapshot`` None: the batch never reached the provider. ``error``: of a call
-    that failed; earlier downloads may have everything all the same."""
-
-    snapshot: Snapshot | None = None
-    files: Sequence[RawResultFile] = ()
-    error: ProviderError | None = None
-
-
-def _download(run: Run, tick: Tick, batch: Batch) -> _Download:
-    """Bring the raw results to disk."""
+def _download(
+    run: Run, tick: Tick, batch: Batch
+) -> tuple[Snapshot | None, Sequence[RawResultFile], ProviderError | None]:
+    """Bring a batch's raw results to disk. Return what the provider says of it (None: the batch never reached the
+    provider), the files, and the error of a call that failed: earlier downloads may have everything all the same."""
     if batch.provider_id is None:
-        return _Download()
-    provider = run.providers.of(run.threads.of(batch))
-    polled = tick.ended.pop(batch.id, None)  # once: a second download wants a newer one
-    snapshot, uncounted = (polled, None) if polled else _latest(provider, batch)
+        return None, (), None
+    provider, error = run.providers.of(run.threads.of(batch)), None
+    snapshot = tick.ended.pop(batch.id, None)  # once: a second download wants a newer one
+    if snapshot is None:
+        snapshot, error = _latest(provider, batch)
     try:
-        return _Download(
-            snapshot, batch_results.store(run.folder.batch(batch.id).root, provider.results(snapshot)), uncounted
-        )
-    except ProviderError as error:
-        return _Download(snapshot, error=error)
+        return snapshot, store(run.folder.batch(batch.id).root, provider.results(snapshot)), error
+    except ProviderError as failed:
+        return snapshot, (), failed
 
 
 def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, ProviderError | None]:
@@ -135,15 +127,27 @@ def _file(
     max_costs: Mapping[str, Decimal | None],
     replies: Replies,
 ) -> None:
-    """``snapshot``: what the provider says of the batch as a whole. ``max_costs``: upper bounds in USD by custom_id."""
+    """Write the answers, and enter how each request ended and what it cost. ``snapshot``: what the provider says of the
+    batch as a whole. ``max_costs``: upper bounds in USD by custom_id."""
     reason = (snapshot.message if snapshot else None) or batch.reason
     out_of_reach = max_costs if decision.lacking is not None else ()
     outcomes = assign_outcomes(replies, list(max_costs), batch, reason, out_of_reach)
     reason = reason or outcomes.account_trouble
-    bill = Bill(run.prices.price(batch.provider, batch.model), max_costs)
-    cut = _write_answers(run, batch, replies, outcomes, bill)
+    bill, cut = Bill(run.prices.price(batch.provider, batch.model), max_costs), list[str]()
+
+    def enter(responses: Sequence[Response]) -> None:
+        run.heed_stop()
+        bill.enter(responses)
+        answered = [response for response in responses if response.outcome is RequestOutcome.SUCCEEDED]
+        cut.extend(response.custom_id for response in answered if response.finish_reason is FinishReason.LENGTH)
+
+    folder = run.folder.batch(batch.id)
+    write_answers(folder, batch, outcomes, enter)
     stated = bill.stated(snapshot)
-    comparison = CostComparison(batch.id, batch.provider, job.spec.name, stated, bill.ours())
+    comparison = CostComparison(batch.id, batch.provider, job.spec.name, stated, known_sums(bill.charges))
+    costs = [("cost_stated", comparison.text)] if stated.usd is not None else []
+    if comparison.differs:
+        costs = [("cost_differs", comparison.text)]
     attempts, now = Attempts.of(batch, run.store.job_batches(job.id)), run.clock.now()
     again = frozenset() if tick.is_cancelled else attempts.again(outcomes.ends, run.manifest.policy.attempts)
     move = machine.collected(
@@ -152,32 +156,10 @@ def _file(
         again=again,
         charges=bill.charges,
         cut=cut,
-        files=batch_digests(run.folder.batch(batch.id), run.folder.workspace.root),
+        files=batch_digests(folder, run.folder.workspace.root),
         stated=stated,
-        events=(*summed(outcomes.anomalies), *bill.anomalies(), *_said_of_costs(comparison)),
+        events=(*summed(outcomes.anomalies), *bill.anomalies(), *costs),
         spent=bill.spent,
         unknown=bill.unknown_cost,
     )  # fmt: skip
     run.store.apply(batch, move, now)
-
-
-def _write_answers(run: Run, batch: Batch, replies: Replies, outcomes: RequestOutcomes, bill: Bill) -> list[str]:
-    """Write the answers of the batch, and enter them into its bill. Return those that ended at their output limit."""
-    cut: list[str] = []
-
-    def enter(responses: Sequence[Response]) -> None:
-        run.heed_stop()
-        bill.enter(responses)
-        answered = [response for response in responses if response.outcome is RequestOutcome.SUCCEEDED]
-        cut.extend(response.custom_id for response in answered if response.finish_reason is FinishReason.LENGTH)
-
-    write_answers(run.folder.batch(batch.id), batch, replies, outcomes, enter)
-    return cut
-
-
-def _said_of_costs(comparison: CostComparison) -> Iterator[tuple[str, str]]:
-    """The event that keeps a stated cost, or says where a statement differs from the bill."""
-    if comparison.differs:
-        yield "cost_differs", comparison.text
-    elif comparison.stated.usd is not None:
-        yield "cost_stated", comparison.text

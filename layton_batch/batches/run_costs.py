@@ -1,34 +1,32 @@
-"""Costs of a run's requests, as their rows in the database say, and what a cost report takes of them."""
+"""Costs of runs: what their requests cost, as the rows in the database say, added up for a report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 
 import polars as pl
 
-from layton_batch.batches.bill import known_sums
+from layton_batch.batches.bill import TOKENS, known_sums
 from layton_batch.clock import utc
-from layton_batch.costs.report import NOT_ENDED, CostQuery, UnknownCost, UsageRow
+from layton_batch.costs.report import NOT_ENDED, WHOLE, CostQuery, CostReport, UnknownCost, UsageRow, build_report
 from layton_batch.costs.stated import NOTHING_STATED, CostComparison, CostTotals
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import USAGE
 from layton_batch.records import Batch, RequestCost, Usage
+from layton_batch.runs.stores import open_stores
+from layton_batch.settings import Settings
 from layton_batch.states import Lifecycle, Role
 from layton_batch.store.run_store import RunStore
 from layton_batch.text import decimal_text
 
 _COSTS = ("cost_usd", "unbatched_usd")
-_TOKENS = (
-    "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens",
-    "hour_write_tokens",
-)  # fmt: skip
-_CHARGE = {name: USAGE[name] for name in ("custom_id", *_TOKENS, *_COSTS, "price_source", "price_date")}
+_CHARGE = {name: USAGE[name] for name in ("custom_id", *TOKENS, *_COSTS, "price_source", "price_date")}
 _ROW = {"batch_id": pl.String, "bound_usd": pl.String, **_CHARGE, "unknown_cost": pl.String}
-_BATCH = {
-    **dict.fromkeys(("batch_id", "provider", "role", "model"), pl.String), "attempt": pl.Int64,
-    **dict.fromkeys(("run", "day"), pl.String),
-}  # fmt: skip
+_BATCH = {**dict.fromkeys(("batch_id", "provider", "role", "model", "run", "day"), pl.String), "attempt": pl.Int64}
+_ALIKE = ("provider", "model", "role", "price_source", "price_date", "run", "day")
 
 
 def has_charges(batch: Batch) -> bool:
@@ -38,36 +36,31 @@ def has_charges(batch: Batch) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RunCosts:
-    """Costs of the requests of a run, and its batches, which tell of further ones. ``models``: role and model of
-    each job, by id.
+    """Costs of a run's batches. ``models``: role and model of each job, by id.
 
     ``table``: a row for each request that was answered, or may have been billed. Columns are those of the table
     ``usage`` and ``unknown_cost`` (why nobody can tell its cost, else null), ``bound_usd`` (the most that the request
     can cost; null without a price), ``run``, and ``day``, in UTC, on which its batch ended.
     """
 
-    run: str
+    folder: RunFolder
+    store: RunStore
     batches: Sequence[Batch]
     models: Mapping[str, tuple[Role, str]]
     table: pl.DataFrame
 
     @classmethod
-    def read(cls, run: str, store: RunStore) -> RunCosts:
-        """Read what the database says of a run."""
-        batches, models = store.batches(), {job.id: (job.role, job.spec.name) for job in store.all_jobs()}
+    def read(cls, folder: RunFolder, store: RunStore, query: CostQuery = WHOLE) -> RunCosts:
+        """Read what the database says of a run's batches that ended on the query's days."""
+        run, models = folder.root.name, {job.id: (job.role, job.spec.name) for job in store.all_jobs()}
+        batches = [batch for batch in store.batches() if query.includes(_day(batch))]
         rows = [
-            (batch.id, batch.provider, *map(str, models[batch.job_id]), batch.attempt, run, _day(batch))
+            (batch.id, batch.provider, *map(str, models[batch.job_id]), run, _day(batch), batch.attempt)
             for batch in batches
         ]
         table = pl.DataFrame(store.charges(), schema=_ROW, orient="row")
         of_batches = pl.DataFrame(rows, schema=_BATCH, orient="row")
-        return cls(run, batches, models, table.join(of_batches, on="batch_id", maintain_order="left"))
-
-    def within(self, query: CostQuery) -> RunCosts:
-        """Return the charges of batches that ended on the query's days."""
-        batches = [batch for batch in self.batches if query.includes(_day(batch))]
-        is_one = pl.col("batch_id").is_in([batch.id for batch in batches])
-        return replace(self, batches=batches, table=self.table.filter(is_one))
+        return cls(folder, store, batches, models, table.join(of_batches, on="batch_id", maintain_order="left"))
 
     @property
     def usage(self) -> pl.DataFrame:
@@ -78,34 +71,20 @@ class RunCosts:
         """Yield the charges of unknown cost, added up: all of one provider, model, role, day and kind; and what
         given-up creates may have cost. Nobody has an answer to such a create, and no list shows it: it may have been
         carried out and billed all the same, until a later list or a person closes it."""
-        names = ("provider", "model", "role", "run", "day")
-        kinds = (
-            pl.col("input_tokens").is_not_null().alias("answered"), pl.col("bound_usd").is_null().alias("no bound"),
-        )  # fmt: skip
+        kinds = pl.col("input_tokens").is_not_null().alias("answered"), pl.col("bound_usd").is_null().alias("no bound")
         unknown = self.table.filter(pl.col("unknown_cost").is_not_null())
-        groups = unknown.group_by(*names, *kinds, maintain_order=True).agg(pl.col("bound_usd"), requests=pl.len())
-        for row in groups.iter_rows(named=True):
-            yield UnknownCost(
-                provider=row["provider"],
-                model=row["model"],
-                role=Role(row["role"]),
-                bound=_total(row["bound_usd"]),
-                answered=row["answered"],
-                requests=row["requests"],
-                run=row["run"],
-                day=row["day"],
-            )
+        groups = unknown.group_by("provider", "model", "role", "day", *kinds, maintain_order=True)
+        for row in groups.agg(pl.col("bound_usd"), requests=pl.len()).iter_rows(named=True):
+            bound = _total(row["bound_usd"])
+            about = row["provider"], row["model"], Role(row["role"]), bound, row["answered"], row["requests"]
+            yield UnknownCost(*about, run=self.folder.root.name, day=row["day"])
         for batch in self.batches:
             if number := batch.creates_of_unknown_cost:
                 role, model = self.models[batch.job_id]
+                bound = None if batch.max_cost is None else batch.creates_usd
+                requests = number * batch.requests
                 yield UnknownCost(
-                    provider=batch.provider,
-                    model=model,
-                    role=role,
-                    bound=None if batch.max_cost is None else batch.creates_usd,
-                    requests=number * batch.requests,
-                    run=self.run,
-                    day=_day(batch),
+                    batch.provider, model, role, bound, requests=requests, run=self.folder.root.name, day=_day(batch)
                 )
 
     def statements(self) -> Iterator[CostComparison]:
@@ -114,15 +93,42 @@ class RunCosts:
             stated = CostTotals(batch.stated_usd, batch.stated_input_tokens, batch.stated_output_tokens)
             if stated == NOTHING_STATED:
                 continue
-            charged = self.table.filter(pl.col("batch_id") == batch.id)
-            answers = _answers(charged)
-            usd = sum((Decimal(cost) for cost in answers["cost_usd"].drop_nulls()), Decimal(0))
-            sums = CostTotals(usd, int(answers["input_tokens"].sum()), int(answers["output_tokens"].sum()))
-            reasons = {*charged["unknown_cost"].drop_nulls()}
-            if batch.creates_of_unknown_cost:
-                reasons.add("created without an answer")
+            unclear = ["created without an answer"] if batch.creates_of_unknown_cost else []
+            ours = known_sums(self.store.charges_of(batch.id), unclear)
             _, model = self.models[batch.job_id]
-            yield CostComparison(batch.id, batch.provider, model, stated, known_sums(sums, reasons))
+            yield CostComparison(batch.id, batch.provider, model, stated, ours)
+
+
+def cost_report(stores: Mapping[RunFolder, RunStore], query: CostQuery = WHOLE) -> CostReport:
+    """Report the cost of these runs together, with upper bounds of unknown costs.
+
+    Answers that a run has from another of these runs are in the sums, so only those of further runs count as reused;
+    a bill of some days says nothing of them.
+    """
+    return add_up([RunCosts.read(folder, store, query) for folder, store in stores.items()], query)
+
+
+def add_up(costs: Sequence[RunCosts], query: CostQuery = WHOLE) -> CostReport:
+    """Report these costs together, as :func:`cost_report` does."""
+    reused = []
+    if not query.has_dates:
+        names = [of_run.folder.root.resolve().name for of_run in costs]
+        bought = pl.concat(tables.read(of_run.folder.tables, "reused") for of_run in costs)
+        bought = bought.filter(~pl.col("run").is_in(names)).unique(("run", "batch_id", "paid_as"))
+        reused = usage_rows(bought)
+    return build_report(
+        [row for of_run in costs for row in usage_rows(of_run.table)],
+        [cost for of_run in costs for cost in of_run.unknown_costs()],
+        [statement for of_run in costs for statement in of_run.statements()],
+        reused,
+        query.by,
+    )
+
+
+def queried_costs(folders: Sequence[RunFolder], query: CostQuery, settings: Settings) -> CostReport:
+    """Report the cost of these runs as a person asks for it."""
+    with open_stores(settings) as store_of:
+        return cost_report({folder: store_of(folder) for folder in folders}, query)
 
 
 def charge_columns(charge: RequestCost) -> dict[str, object]:
@@ -136,24 +142,18 @@ def usage_rows(table: pl.DataFrame) -> list[UsageRow]:
     """Add up answers for the cost report: a row for all of one provider, model, role and price, and of one run and day
     if the table has these columns. A large run has a hundred thousand answers, which are added up again whenever a
     batch was collected."""
-    alike = ("provider", "model", "role", "price_source", "price_date", *_further(table))
+    alike = [name for name in _ALIKE if name in table.columns]
     is_unknown = [pl.col(name).is_null().alias(f"no {name}") for name in _COSTS]
-    tokens = (pl.col(name).sum() for name in _TOKENS)
-    groups = _answers(table).group_by(*alike, *is_unknown, maintain_order=True).agg(*tokens, *_COSTS, requests=pl.len())
+    groups = _answers(table).group_by(*alike, *is_unknown, maintain_order=True)
     return [
         UsageRow(
-            provider=str(row["provider"]),
-            model=str(row["model"]),
-            role=Role(str(row["role"])),
+            **{name: row[name] for name in alike} | {"role": Role(row["role"])},
             requests=row["requests"],
-            usage=_usage(row),
+            usage=Usage(*(row[name] for name in TOKENS)),
             cost_batched=_total(row["cost_usd"]),
             cost_unbatched=_total(row["unbatched_usd"]),
-            price_source=row["price_source"],
-            price_date=row["price_date"],
-            **{name: row[name] for name in _further(table)},
         )
-        for row in groups.iter_rows(named=True)
+        for row in groups.agg(pl.col(TOKENS).sum(), *_COSTS, requests=pl.len()).iter_rows(named=True)
     ]
 
 
@@ -165,15 +165,6 @@ def _day(batch: Batch) -> str:
     return f"{utc(batch.ended_at):%Y-%m-%d}" if batch.ended_at else NOT_ENDED
 
 
-def _further(table: pl.DataFrame) -> list[str]:
-    return [name for name in ("run", "day") if name in table.columns]
-
-
 def _total(costs: Sequence[str | None]) -> Decimal | None:
-    """Add amounts up; None where they are unknown, all of them."""
+    """Add amounts up; None if the first is unknown: then all of them are."""
     return None if costs[0] is None else sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0))
-
-
-def _usage(row: Mapping[str, object]) -> Usage:
-    read, cached, written, reasoning, cache_writes, hour_writes = (int(str(row[name])) for name in _TOKENS)
-    return Usage(read, cached, written, reasoning, cache_writes, hour_writes)

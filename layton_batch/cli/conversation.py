@@ -64,9 +64,9 @@ class TerminalConversation(Conversation):
 
 def _print_board(run: Run) -> None:
     """Print the board, what a reader has to know of it, and the total of the bill."""
+    from layton_batch.batches.run_costs import cost_report
     from layton_batch.reports.cost_document import total_line
     from layton_batch.reports.leaderboard_tables import Leaderboard
-    from layton_batch.stages.publish import cost_report
     from layton_batch.stages.rank import reader_notes, shown_board
 
     Leaderboard(shown_board(run)).show()

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from layton_batch.batches.run_costs import queried_costs
 from layton_batch.clock import SystemClock, utc
 from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import AnyRuns, Runs, environment, run_folders, runs_folder
 from layton_batch.costs.report import CostQuery
 from layton_batch.reports.cost_document import CostDocument
 from layton_batch.runs.folders import find_runs, made_up_note, misplaced_runs
-from layton_batch.stages.publish import queried_costs
 
 
 def cost(

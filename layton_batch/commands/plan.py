@@ -22,7 +22,7 @@ from layton_batch.commands.parameters import (
     manifest_path,
     runs_folder,
 )
-from layton_batch.costs.expected import bundled_priors
+from layton_batch.costs.estimate import bundled_priors
 from layton_batch.errors import ManifestError, OverBudgetError
 from layton_batch.files.sources import user_path
 from layton_batch.reports.run_result import no_price

@@ -1,4 +1,4 @@
-"""Upper bound of a request's cost, before it is sent.
+"""Costs of a request before it is sent: the upper bound, and what it will probably cost.
 
 Input is bounded by bytes: every tokenizer in use (byte-level BPE, SentencePiece with byte fallback) makes at most one
 token of a byte of UTF-8, and does reach that on digits and rare scripts. Ordinary English is about a quarter of it. The
@@ -7,20 +7,26 @@ numbers is none.
 
 An image's size is read from its header alone (JPEG, PNG, GIF). One whose size cannot be read counts as the largest that
 the provider bills.
+
+The probable cost is a guess for people: tokens come from earlier runs of the same model and task if there are any, else
+from ``priors.toml``.
 """
 
 from __future__ import annotations
 
 import binascii
+import tomllib
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
+from importlib.resources import files
 from math import ceil
 
-from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.rates import PER_MILLION, Price, RateStep
-from layton_batch.records import Image, JsonValue, ModelSpec, Prompt
+from layton_batch.costs.rates import PER_MILLION, Price, RateStep, charge
+from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Usage
+from layton_batch.states import Role
 
 REQUEST_OVERHEAD = 256
 """Tokens a provider's chat template puts around a request, or its own short system text."""
@@ -100,54 +106,19 @@ def bound_cost(bound: TokenBound, price: Price) -> Decimal:
 
     An inferred batch price is not trusted here: the standard rates bound it.
     """
-    return CostBound.of(price, bound)(bound.input)
-
-
-@dataclass(frozen=True, slots=True)
-class CostBound:
-    """:func:`bound_cost` of requests that differ in their input alone. ``rates``: above how many tokens one is within
-    reach, what a token of input costs by it, and what all of the output does."""
-
-    rates: tuple[tuple[int, Decimal, Decimal], ...]
-
-    @classmethod
-    def of(cls, price: Price, bound: TokenBound) -> CostBound:
-        """Return the bound of requests with the output, and the cache, of ``bound``."""
-        entries: list[tuple[int, Price | RateStep]] = [(-1, price), *((step.above, step) for step in price.steps)]
-        rates = [(above, entry.batch) for above, entry in entries]
-        if price.inferred:
-            rates += [(above, entry.standard) for above, entry in entries]
-        return cls(
-            tuple(
-                (
-                    above,
-                    max(rate.dearest_input, rate.hour_write) if bound.is_kept_an_hour else rate.dearest_input,
-                    bound.output * rate.output,
-                )
-                for above, rate in rates
-            )
-        )
-
-    def __call__(self, tokens: int) -> Decimal:
-        within_reach = (tokens * read + written for above, read, written in self.rates if tokens > above)
-        return max(within_reach).scaleb(PER_MILLION)
-
-
-@dataclass(slots=True)
-class CostBounds:
-    """The most that requests can cost. The rates are looked up once for all requests in a row with the same model
-    settings."""
-
-    book: PriceBook
-    _spec: ModelSpec | None = None
-    _bound: CostBound | None = None
-
-    def most(self, spec: ModelSpec, size: PromptSize) -> Decimal | None:
-        """Return the most USD of one request in a batch; None: the model's price is unknown."""
-        if spec is not self._spec:
-            price = self.book.price(spec.provider, spec.model)
-            self._spec, self._bound = spec, None if price is None else CostBound.of(price, TokenBound.of(0, spec))
-        return None if self._bound is None else self._bound(size.tokens(spec))
+    steps: list[tuple[int, Price | RateStep]] = [(-1, price), *((step.above, step) for step in price.steps)]
+    rates = [
+        rates
+        for above, step in steps
+        if bound.input > above
+        for rates in ((step.batch, step.standard) if price.inferred else (step.batch,))
+    ]
+    costs = (
+        bound.input * max(rate.dearest_input, rate.hour_write if bound.is_kept_an_hour else rate.dearest_input)
+        + bound.output * rate.output
+        for rate in rates
+    )
+    return max(costs).scaleb(PER_MILLION)
 
 
 def _keeps_an_hour(value: JsonValue) -> bool:
@@ -336,3 +307,50 @@ _FORMULAS: dict[str, Callable[[Size | None], int]] = {
     "vertex": _gemini,
     "mistral": _mistral,
 }
+
+
+BYTES_PER_TOKEN = 4
+"""Bytes of ordinary text for each token."""
+OVERHEAD = 150
+"""Tokens of the chat template and the response schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """Tokens of a reply: ``text`` by role, ``reasoning`` by effort (``default``: none named), or of a budget; a judge's
+    is ``of_judging`` of that."""
+
+    as_of: str
+    text: Mapping[str, int]
+    reasoning: Mapping[str, int]
+    of_budget: float
+    of_judging: float
+
+    def output(self, spec: ModelSpec, role: Role) -> int:
+        """Estimate the output tokens of one request, reasoning included; at most what the request may use."""
+        budget, effort = spec.reasoning.budget_tokens, spec.reasoning.effort or "default"
+        if budget is not None:
+            thought = int(self.of_budget * max(budget, 0))
+        else:  # an effort that the table lacks is above those it has
+            thought = self.reasoning.get(effort, self.reasoning["high"])
+        share = 1.0 if role is Role.PREDICT else self.of_judging
+        return min(self.text[role] + int(share * thought), output_bound(spec))
+
+
+@cache
+def bundled_priors() -> Priors:
+    """Load ``priors.toml`` of the package."""
+    data = tomllib.loads((files("layton_batch.costs") / "priors.toml").read_text(encoding="utf-8"))
+    reasoning = dict(data["reasoning"])
+    budget, judging = float(reasoning.pop("of_budget")), float(reasoning.pop("of_judging"))
+    return Priors(str(data["as_of"]), data["text"], reasoning, budget, judging)
+
+
+def expected_input(size: PromptSize, spec: ModelSpec) -> int:
+    """Estimate the input tokens of a prompt of ordinary text; images count as in the bound."""
+    return OVERHEAD + size.image_tokens(spec) + size.text_bytes // BYTES_PER_TOKEN
+
+
+def expected_cost(input_tokens: int, output_tokens: int, price: Price) -> Decimal:
+    """Return the USD of one request in a batch, nothing cached."""
+    return charge(Usage(input_tokens=input_tokens, output_tokens=output_tokens), price, batched=True)

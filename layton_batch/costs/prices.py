@@ -17,7 +17,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
-    from layton_batch.costs.shipped_prices import Discount
+    from layton_batch.costs.published_prices import Discount
 
 PROVIDER_IDS = {"gemini": "google", "vertex": "google", "xai": "x-ai"}
 """Our provider names where the price data says otherwise."""
@@ -59,22 +59,22 @@ class PriceBook:
         """Tell a person why a model has no price and what to do; None: it has a price."""
         if self.price(provider, model) is not None:
             return None
-        from layton_batch.costs import shipped_prices
+        from layton_batch.costs import published_prices
 
-        reason = shipped_prices.load().refusal(_data_id(provider), bare_model(model), self.at.date())
+        reason = published_prices.load().refusal(_data_id(provider), bare_model(model), self.at.date())
         return reason or (
             f"no price is known for {provider}/{model} on {self.at.date()}: "
             "check the model's id, or state its price in the manifest"
         )
 
     def _look_up(self, provider: str, model: str) -> Price | None:
-        from layton_batch.costs import genai_source, shipped_prices
+        from layton_batch.costs import published_prices
 
-        table = shipped_prices.load()
+        table = published_prices.load()
         data_id, bare, on = _data_id(provider), bare_model(model), self.at.date()
         if table.refusal(data_id, bare, on):
             return None
-        price = table.superseding(data_id, bare, on) or genai_source.find(data_id, bare, self.at, table)
+        price = table.superseding(data_id, bare, on) or published_prices.find(data_id, bare, self.at, table)
         # A price of our own beats one that is only inferred from the provider's general statement.
         if price is None or price.inferred:
             price = table.entry(data_id, bare, on) or price
@@ -83,16 +83,16 @@ class PriceBook:
 
 def near_model(provider: str, model: str) -> str:
     """Return ``; did you mean 'x'?`` with the model of known price whose id is nearest, or nothing."""
-    from layton_batch.costs import genai_source
+    from layton_batch.costs import published_prices
 
-    return did_you_mean(bare_model(model), genai_source.ids(_data_id(provider)), 0.85)
+    return did_you_mean(bare_model(model), published_prices.ids(_data_id(provider)), 0.85)
 
 
 def discount(provider: str, model: str) -> Discount | None:
     """Return the discount of the provider's documents on a batch of this model; None: no discount."""
-    from layton_batch.costs import shipped_prices
+    from layton_batch.costs import published_prices
 
-    return shipped_prices.load().discount(_data_id(provider), bare_model(model))
+    return published_prices.load().discount(_data_id(provider), bare_model(model))
 
 
 def _data_id(provider: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -26,10 +25,14 @@ class Rates:
     cache_write: Decimal | None = None
 
     def __post_init__(self) -> None:
-        _check_rate("input", self.input)
-        _check_rate("output", self.output)
-        _check_rate("cached_input", self.cached_input)
-        _check_rate("cache_write", self.cache_write)
+        for name in ("input", "output", "cached_input", "cache_write"):
+            value: object = getattr(self, name)
+            if value is None and name not in ("input", "output"):
+                continue
+            if not isinstance(value, Decimal) or not value.is_finite() or value < 0:
+                raise ManifestError(
+                    f"price: {name} is {value!r}; it must be an exact decimal, 0 or more: US dollars per million tokens"
+                )
 
     @property
     def hour_write(self) -> Decimal:
@@ -40,15 +43,6 @@ class Rates:
     def dearest_input(self) -> Decimal:
         """Return the highest rate of an input token: fresh, cached or written to the cache."""
         return max(rate for rate in (self.input, self.cached_input, self.cache_write) if rate is not None)
-
-
-def _check_rate(name: str, value: object) -> None:
-    if value is None and name not in {"input", "output"}:
-        return
-    if not isinstance(value, Decimal) or not value.is_finite() or value < 0:
-        raise ManifestError(
-            f"price: {name} is {value!r}; it must be an exact decimal, 0 or more: US dollars per million tokens"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,48 +97,22 @@ PER_MILLION = -6
 
 
 def charge(usage: Usage, price: Price, *, batched: bool) -> Decimal:
-    """Return the exact USD of one request. ``usage`` is that of one reply, since a price may rise with its input."""
-    return usd(charger(price, batched=batched)(usage))
-
-
-Units = tuple[int, int]
-"""A sum of USD as a whole number, and how many of its digits are decimals: what many sums are quickly made of."""
-
-
-def usd(units: Units) -> Decimal:
-    """Return a sum in USD, with all of its decimals."""
-    whole, decimals = units
-    return Decimal(whole).scaleb(-decimals)
-
-
-def charger(price: Price, *, batched: bool) -> Callable[[Usage], Units]:
-    """Return :func:`charge` at one price, for many replies.
+    """Return the exact USD of one request. ``usage`` is that of one reply, since a price may rise with its input.
 
     Cached input and cache writes are part of ``input_tokens`` and are charged at their own rates if the price has them,
     else at the input rate. Negative counts, which no provider means, are taken as zero.
     """
-    first = _scaled(price.batch if batched else price.standard)
-    steps = [(step.above, _scaled(step.batch if batched else step.standard)) for step in price.steps]
-
-    def charged(usage: Usage) -> Units:
-        cached, written = max(usage.cached_input_tokens, 0), max(usage.cache_write_tokens, 0)
-        hour, read = min(max(usage.hour_write_tokens, 0), written), max(usage.input_tokens, cached + written)
-        rates = first
-        for above, scaled in steps:
-            if read > above:
-                rates = scaled
-        fresh = (read - cached - written) * rates[0]
-        units = fresh + cached * rates[1] + (written - hour) * rates[2] + hour * rates[3]
-        return units + max(usage.output_tokens, 0) * rates[4], rates[5]
-
-    return charged
-
-
-def _scaled(rates: Rates) -> tuple[int, ...]:
-    """Return the rates of input, cached input, both cache writes and output as whole numbers, and the decimals of
-    USD."""
-    cached = rates.input if rates.cached_input is None else rates.cached_input
-    written = rates.input if rates.cache_write is None else rates.cache_write
-    five = (rates.input, cached, written, rates.hour_write, rates.output)
-    decimals = max(*(-int(rate.as_tuple().exponent) for rate in five), PER_MILLION)
-    return *(int(rate.scaleb(decimals)) for rate in five), decimals - PER_MILLION
+    cached, written = max(usage.cached_input_tokens, 0), max(usage.cache_write_tokens, 0)
+    hour, read = min(max(usage.hour_write_tokens, 0), written), max(usage.input_tokens, cached + written)
+    rates = price.batch if batched else price.standard
+    for step in price.steps:
+        if read > step.above:
+            rates = step.batch if batched else step.standard
+    total = (
+        (read - cached - written) * rates.input
+        + cached * (rates.input if rates.cached_input is None else rates.cached_input)
+        + (written - hour) * (rates.input if rates.cache_write is None else rates.cache_write)
+        + hour * rates.hour_write
+        + max(usage.output_tokens, 0) * rates.output
+    )
+    return total.scaleb(PER_MILLION)

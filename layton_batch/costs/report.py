@@ -1,4 +1,5 @@
-"""The bill: usage rows added up by provider, model, day …, batched against the same tokens live (unbatched).
+"""The bill: usage rows added up by provider, model, day …, batched against the same tokens live (unbatched), and notes
+on it.
 
 What has no known price is ``None`` here and the word *unknown* when printed, never 0; a sum that lacks something says
 *at least*. Sums are exact; only what is printed for people is rounded.
@@ -17,7 +18,7 @@ from layton_batch.costs.stated import CostComparison, differing
 from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue, Usage
 from layton_batch.states import Role
-from layton_batch.text import NONE, decimal_text, money, tokens_text
+from layton_batch.text import NONE, decimal_text, money, plural, tokens_text
 
 UNKNOWN = "unknown"
 BY = ("provider", "model", "stage")
@@ -206,23 +207,15 @@ def build_report(
 def _lines(entries: Iterable[_Entry], by: Sequence[str]) -> tuple[CostLine, ...]:
     groups: dict[tuple[str, ...], list[_Entry]] = {}
     for entry in entries:
-        groups.setdefault(tuple(_VALUES[name](entry) for name in by), []).append(entry)
+        groups.setdefault(tuple(_value(entry, name) for name in by), []).append(entry)
     return tuple(_line(group, groups[group]) for group in sorted(groups))
 
 
-def _week(entry: _Entry) -> str:
-    return entry.day if entry.day == NOT_ENDED else "{}-W{:02}".format(*date.fromisoformat(entry.day).isocalendar())
-
-
-_VALUES: Mapping[str, Callable[[_Entry], str]] = {
-    "run": lambda entry: entry.run,
-    "provider": lambda entry: entry.provider,
-    "model": lambda entry: entry.model,
-    "stage": lambda entry: str(entry.role),
-    "day": lambda entry: entry.day,
-    "week": _week,
-    "month": lambda entry: entry.day if entry.day == NOT_ENDED else entry.day[:7],
-}
+def _value(entry: _Entry, name: str) -> str:
+    if name in ("week", "month") and entry.day != NOT_ENDED:
+        year, week, _ = date.fromisoformat(entry.day).isocalendar()
+        return entry.day[:7] if name == "month" else f"{year}-W{week:02}"
+    return str(getattr(entry, {"stage": "role", "week": "day", "month": "day"}.get(name, name)))
 
 
 def _line(group: tuple[str, ...], members: Sequence[_Entry]) -> CostLine:
@@ -349,3 +342,40 @@ def _sum(costs: Sequence[Decimal | None], *, whole: bool = True) -> TotalCost:
 
 def _distinct(values: Iterable[str | None]) -> str:
     return "; ".join(sorted({value for value in values if value}))
+
+
+def reused_note(report: CostReport) -> str | None:
+    """Describe the answers that were paid for before and are not in these sums."""
+    if not report.reused.requests:
+        return None
+    answers = plural(report.reused.requests, "answer was", "answers were")
+    return f"reused: {answers} paid for by another run, {report.reused.paid.text} there and nothing here"
+
+
+def cached_note(total: CostLine) -> str | None:
+    """Describe how much of the input providers read from their caches."""
+    if not total.cached_input_tokens:
+        return None
+    cached, read = tokens_text(total.cached_input_tokens), tokens_text(total.input_tokens)
+    return f"cached: {cached} of {read} input tokens were read from providers' caches, at their lower rate"
+
+
+def unknown_cost_note(total: CostLine) -> str | None:
+    """Describe what the sums lack: requests without a readable result, and answers without token counts."""
+    if not total.unknown_cost.usd:
+        return None
+    requests = plural(total.unknown_cost_requests, "request")
+    return f"upper bound for {requests} whose cost is unknown, not in these sums: {money(total.unknown_cost.usd)}"
+
+
+def differing_note(report: CostReport) -> str | None:
+    """Describe the differences between this bill and the providers' statements, with the first batch as an example."""
+    if not report.differing:
+        return None
+    first, batches = report.differing[0], plural(len(report.differing), "batch", "batches")
+    return f"the provider's own statement differs by more than 1 % for {batches}: {first.batch_id}: {first.text}"
+
+
+def bill_notes(report: CostReport) -> list[str]:
+    """Return the notes on reused answers and on differing statements. Unknown costs stand beside the sums instead."""
+    return [note for note in (reused_note(report), differing_note(report)) if note]

@@ -1,4 +1,5 @@
-"""Writing files so that a reader never sees half of one: temporary name, fsync, rename, fsync of the folder.
+"""Files that a reader never sees half of: temporary name, fsync, rename, fsync of the folder; whole lines appended; and
+whether a file is still what was written.
 
 A temporary name says which process is writing (``.<name>.<machine>-<pid>-<start>-<n>.tmp``), so that what a process
 left behind when it was killed can be told from what another is writing now, and removed (:func:`sweep`).
@@ -7,18 +8,22 @@ left behind when it was killed can be told from what another is writing now, and
 from __future__ import annotations
 
 import errno
+import hashlib
 import itertools
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+import orjson
+
 from layton_batch.errors import FileError, file_error
 from layton_batch.processes import is_gone, machine, myself
+from layton_batch.records import FileDigest
 
 _numbers = itertools.count()
 _TEMPORARY = re.compile(r"\..+\.([0-9a-f]{8})-(\d+)-(\d+|-)-\d+\.tmp")
@@ -223,3 +228,56 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def append_json_line(path: Path, row: Mapping[str, object]) -> None:
+    """Append a row as one whole line, and sync it to the disk. Several processes may append to the file.
+
+    A line that a dying process or a full disk cut off stays a line of its own: the row begins a new line. Nothing is
+    written through a link: a folder from a stranger may hold one that leads to a file of the user. Raises OSError, and
+    TypeError for what JSON cannot hold.
+    """
+    line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+    is_new = not path.exists()
+    descriptor = _opened(path)
+    try:
+        end = os.lseek(descriptor, 0, os.SEEK_END)
+        if end and os.pread(descriptor, 1, end - 1) != b"\n":
+            line = b"\n" + line
+        written = os.write(descriptor, line)
+        while written < len(line):
+            written += os.write(descriptor, line[written:])
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    if is_new:
+        sync_folder(path.parent)
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        reason = "it is a symbolic link, through which nothing is written; remove it"
+        raise OSError(errno.ELOOP, reason, str(path)) from error
+
+
+def file_digest(path: Path, name: str) -> FileDigest:
+    """Hash a file, which is recorded under ``name``; a portion of it is in memory at a time. Raises OSError."""
+    with path.open("rb") as file:
+        return FileDigest(name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def changed_files(root: Path, recorded: Iterable[FileDigest]) -> list[Path]:
+    """Return the recorded files below ``root`` that are gone, or were changed since. Raises OSError."""
+    return [path for file in recorded if not is_same(path := root / file.name, file)]
+
+
+def is_same(path: Path, recorded: FileDigest) -> bool:
+    """Return whether the file is there, and equals its record. Raises OSError."""
+    try:
+        return file_digest(path, recorded.name).sha256 == recorded.sha256
+    except FileNotFoundError:
+        return False

@@ -60,6 +60,11 @@ class BatchFolder:
         """Return the folder of the responses, a part file for each portion of them."""
         return self.root / "answers"
 
+    @property
+    def answer_parts(self) -> list[Path]:
+        """Return the part files of the responses."""
+        return sorted(self.answers.glob("*.parquet"))
+
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:

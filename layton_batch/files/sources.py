@@ -1,7 +1,9 @@
 """Rows from wherever a manifest says they are: the hub, the web, a file, a glob; JSONL, Parquet, CSV, a workbook, or a
 JSON list in a ``.json`` file.
 
-Each line is decoded by itself, so that an error names its file and line. Nothing here trusts the file's content."""
+Each line is decoded by itself, so that an error names its file and line; of wrong rows the first is described in full.
+Nothing here trusts the file's content.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,7 @@ from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError, MissingSourceError
 from layton_batch.files import limits
 from layton_batch.files.addresses import downloaded, is_address, located, shown
-from layton_batch.files.csv_rows import ENDINGS, UTF_16_MARKS, csv_rows
-from layton_batch.files.workbooks import WORKBOOK, workbook_rows
+from layton_batch.files.sheets import ENDINGS, UTF_16_MARKS, WORKBOOK, csv_rows, workbook_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 from layton_batch.text import did_you_mean
@@ -31,6 +32,11 @@ from layton_batch.text import did_you_mean
 if TYPE_CHECKING:
     import polars as pl
 
+import re
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from layton_batch.text import first_of
 
 Row = Mapping[str, JsonValue]
 
@@ -337,3 +343,42 @@ def _plain(value: object) -> JsonValue:
         case list() | tuple():
             return [_plain(part) for part in value]
     return str(value)
+
+
+Given = TypeVar("Given")
+Parsed = TypeVar("Parsed")
+
+_PLACES_SHOWN = 5
+_PLACE = re.compile(r"(?:line|row|element) [0-9,]+")
+
+
+def with_more(first: str, faults: Sequence[str]) -> str:
+    """Add to the message on a wrong row how many further ``faults`` there are, and the places of the first of them."""
+    if not faults:
+        return first
+    places = [place[0] for fault in faults[:_PLACES_SHOWN] if (place := _PLACE.search(fault)) is not None]
+    listed = f": {', '.join(places)}{', …' if len(faults) > _PLACES_SHOWN else ''}" if places else ""
+    return f"{first}; {len(faults):,} more wrong {'row' if len(faults) == 1 else 'rows'}{listed}"
+
+
+def parse_each(rows: Iterable[Given], parse: Callable[[Given], Parsed]) -> list[Parsed]:
+    """Parse every row. Raises DataError for the first wrong one, with the number and the places of the others."""
+    parsed, faults = list[Parsed](), list[DataError]()
+    for row in rows:
+        try:
+            parsed.append(parse(row))
+        except DataError as error:
+            faults.append(error)
+    if faults:
+        first, *further = map(str, faults)
+        raise DataError(with_more(first, further)) from faults[0]
+    return parsed
+
+
+def unknown_item(item_id: str, item_ids: Collection[str]) -> str:
+    """Say that no item has this id, and which ids items have."""
+    return f"there is no item {item_id[:100]!r}; the items are {first_of(sorted(item_ids, key=_by_number))}"
+
+
+def _by_number(item_id: str) -> tuple[int, str]:
+    return len(item_id), item_id  # 2 before 10

@@ -89,14 +89,6 @@ def _frame(schema: Columns, columns: Mapping[str, Sequence[object] | pl.Series])
     return pl.DataFrame(typed, schema={name: schema[name] for name in columns}, strict=True)
 
 
-def text_column(texts: Sequence[str | None]) -> pl.Series:
-    """Texts as a column, with U+FFFD for half surrogate pairs."""
-    try:
-        return pl.Series(values=texts, dtype=pl.String)
-    except UnicodeEncodeError:
-        return pl.Series(values=list(map(_storable, texts)), dtype=pl.String)
-
-
 def _storable(value: object) -> object:
     return without_surrogates(value) if isinstance(value, str) else value
 
@@ -178,16 +170,6 @@ def portion_rows(path: Path, rows: int, characters: int | None = None) -> int:
     return max(1, min(PORTION_ROWS, (characters or PORTION_CHARACTERS) * rows // path.stat().st_size))
 
 
-def check_rows(folder: Path, parts: Sequence[Path], expected: int) -> None:
-    """Raises DamagedTableError where these parts of ``folder`` together have another number of rows."""
-    height = 0
-    for part in parts:
-        with _readable(part):
-            height += pl.scan_parquet(part, glob=False).select(pl.len()).collect().item()
-    if height != expected:
-        raise DamagedTableError(f"{folder} has {height} of {expected} rows: {_what_to_do(folder)}", folder)
-
-
 def scan_parts(paths: Sequence[Path]) -> pl.LazyFrame:
     """Parts of one table together. Raises DamagedTableError as :func:`read_part`."""
     for path in paths:
@@ -204,11 +186,12 @@ def _readable(path: Path) -> Iterator[None]:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         is_gone = isinstance(error, FileNotFoundError)
         reason = "it is gone" if is_gone else " ".join(str(error).split())[:200]
-        advice = _what_to_do(path, is_gone=is_gone)
+        advice = what_to_do(path, is_gone=is_gone)
         raise DamagedTableError(f"{path} cannot be read ({reason}): {advice}", path) from error
 
 
-def _what_to_do(path: Path, *, is_gone: bool = False) -> str:
+def what_to_do(path: Path, *, is_gone: bool = False) -> str:
+    """Return what a person does about a damaged table."""
     if is_derived(path):
         again = "`layton-batch run MANIFEST` makes it again from the stored answers"
         return again if is_gone else f"move it away, and {again}"
@@ -222,19 +205,6 @@ def is_derived(path: Path) -> bool:
     results beside a batch's answers."""
     is_of_answers = path.parent.name == "answers" and any(path.parent.parent.glob("*.jsonl.zst"))
     return path.parent.name in DERIVED or is_of_answers
-
-
-def row_characters(row: Row) -> int:
-    """Count the characters of the texts in a row."""
-    return sum(len(value) if type(value) is str else _characters(value) for value in row.values() if value is not None)
-
-
-def _characters(value: object) -> int:
-    if isinstance(value, str):
-        return len(value)
-    return sum(
-        map(_characters, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
-    )
 
 
 @contextmanager

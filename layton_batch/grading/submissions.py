@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from layton_batch.errors import DataError, ManifestError, StoreError
+from layton_batch.files.items import read_items
 from layton_batch.files.sources import user_path
 from layton_batch.grading.forms import form_of
 from layton_batch.records import Item, JsonValue
@@ -129,7 +130,7 @@ def _matching(pattern: str, search: SearchSettings) -> list[Path]:
 
 
 def _of_run(name: str, search: SearchSettings) -> Iterator[ModelPredictions]:
-    from layton_batch.files import item_table, tables  # loads polars, which the rows of a JSONL file do not need
+    from layton_batch.files import tables  # loads polars, which the rows of a JSONL file do not need
     from layton_batch.runs.folders import find_run, stored_manifest
 
     try:
@@ -144,7 +145,7 @@ def _of_run(name: str, search: SearchSettings) -> Iterator[ModelPredictions]:
         raise ManifestError(f"run {run_name} is of task {manifest.task}, not {search.task}")
     settings = cast("Mapping[str, JsonValue]", manifest.task_options)
     form = form_of(search.task, search.form.protocol, search.form.asked, manifest.items.split, settings)
-    predictions, items = tables.read(folder.tables, "predictions"), cache(partial(item_table.read, folder))
+    predictions, items = tables.read(folder.tables, "predictions"), cache(partial(read_items, folder))
     if predictions.is_empty():
         raise DataError(f"run {run_name} has no predictions yet: `layton-batch run` goes on with it")
     for (model, provider, sample), part in predictions.group_by(["model", "provider", "sample"], maintain_order=True):

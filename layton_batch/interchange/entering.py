@@ -14,7 +14,7 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.batches.answer_table import batch_digests
+from layton_batch.batches.answers import batch_digests, response_from, response_table
 from layton_batch.batches.batch_file import unsent_batch
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
@@ -35,7 +35,6 @@ from layton_batch.stages.plan import plan
 from layton_batch.stages.prompts import candidates
 from layton_batch.stages.publish import publish
 from layton_batch.stages.rank import rank
-from layton_batch.stages.responses import response_from
 from layton_batch.stages.score import score
 from layton_batch.states import BatchOutcome, ErrorClass, PredictionKind, RequestOutcome, Role
 from layton_batch.text import printable
@@ -227,7 +226,7 @@ def _answers_to_later_items(run: Run, imported: ImportedModel, job: Job) -> Answ
 
 def _blanks(run: Run, batch: Batch, item_of: Mapping[str, str]) -> Answers:
     """Return what an imported batch has of items without an answer. ``item_of``: items by custom_id."""
-    parts = sorted(run.folder.batch(batch.id).answers.glob("*.parquet"))
+    parts = run.folder.batch(batch.id).answer_parts
     responses = [response_from(row) for part in parts for row in tables.read_part(part).iter_rows(named=True)]
     return {item_of[response.custom_id]: response for response in responses if not _is_answered(response)}
 
@@ -350,9 +349,12 @@ def _judged_only(run: Run, job: Job, answers: Answers) -> Answers:
 def _written(run: Run, job: Job, answers: Answers, source: str, first: int = 1) -> Batch:
     """Write the job's responses to disk, for the batch that is returned; ``first``: the number of its first request."""
     names = _names(run, job, answers, first)
-    named = [replace(response, custom_id=name) for name, response in zip(names, answers.values(), strict=True)]
+    named = [
+        replace(response, custom_id=name, error_class=_error_class(response))
+        for name, response in zip(names, answers.values(), strict=True)
+    ]
     content = [
-        NewAttempt(name, imported_answer(run.mark, name), Decimal(0), (response.outcome, _error_class(response)))
+        NewAttempt(name, imported_answer(run.mark, name), Decimal(0), (response.outcome, response.error_class))
         for name, response in zip(names, named, strict=True)
     ]
     files = sum(map(is_imported, run.store.job_batches(job.id)))
@@ -360,9 +362,9 @@ def _written(run: Run, job: Job, answers: Answers, source: str, first: int = 1) 
     reason = f"{FROM_FILE}{source}"
     batch = unsent_batch(job, shard_id, content, BatchOutcome.COMPLETED, reason, sha256=_digest(answers))
     with atomic.writing_folder(run.folder.batch(batch.id).answers) as folder:
-        rows = (_response_row(job, batch, response) for response in named)
-        for number, portion in enumerate(tables.portions(rows, tables.row_characters)):
-            tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
+        for number, portion in enumerate(tables.portions(named, lambda response: len(response.text or ""))):
+            texts = [response.text for response in portion]
+            tables.write(folder / f"{number:05d}.parquet", response_table(batch, portion, texts))
     run.store.note_files(batch_digests(run.folder.batch(batch.id), run.folder.workspace.root))
     return batch
 
@@ -396,18 +398,3 @@ def _digest(answers: Answers) -> str:
         for item, response in sorted(answers.items())
     ]
     return sha256(orjson.dumps(rows)).hexdigest()
-
-
-def _response_row(job: Job, batch: Batch, response: Response) -> tables.Row:
-    return {
-        "custom_id": response.custom_id,
-        "job_id": job.id,
-        "batch_id": batch.id,
-        "attempt": batch.attempt,
-        "outcome": str(response.outcome),
-        "error_class": str(_error_class(response)),
-        "error_message": response.error_message,
-        "text": response.text,
-        "finish_reason": str(response.finish_reason) if response.finish_reason else None,
-        "raw_finish_reason": response.raw_finish_reason,
-    }

@@ -21,8 +21,7 @@ import orjson
 from layton_batch import __version__
 from layton_batch.errors import DataError
 from layton_batch.files.run_folder import slug
-from layton_batch.files.sources import check_file
-from layton_batch.files.wrong_rows import unknown_item
+from layton_batch.files.sources import check_file, unknown_item
 from layton_batch.interchange.prediction_files import IMPORTED, ImportedModel, asked_as, verdict_text
 from layton_batch.interchange.run_contents import FLAG, JUDGED, VOTE, ModelContents, RunContents
 from layton_batch.interchange.score_file import (

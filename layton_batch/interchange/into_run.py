@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from layton_batch.batches import batch_results, machine
+from layton_batch.batches.answers import final_responses, locate_responses, response_from
 from layton_batch.batches.collect import collect
 from layton_batch.batches.steps import Tick
 from layton_batch.errors import DataError, ManifestError
@@ -33,7 +34,6 @@ from layton_batch.runs.requests import DIGITS
 from layton_batch.settings import Settings
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
-from layton_batch.stages.responses import final_responses, locate_responses, response_from
 from layton_batch.states import AnswerState, Lifecycle, PredictionKind, Role
 from layton_batch.text import plural
 

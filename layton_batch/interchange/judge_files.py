@@ -13,8 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.sources import Row, RowLocation, read_rows, stream_rows
-from layton_batch.files.wrong_rows import unknown_item
+from layton_batch.files.sources import Row, RowLocation, read_rows, stream_rows, unknown_item
 from layton_batch.records import JsonValue, Response
 from layton_batch.scoring.evidence import ANSWERED
 from layton_batch.scoring.gold import HUMAN, ITEM, VERDICT, GoldSet, parse_gold

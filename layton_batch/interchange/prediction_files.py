@@ -12,10 +12,8 @@ from string import ascii_uppercase
 import orjson
 
 from layton_batch.errors import DataError
-from layton_batch.files.csv_rows import ENDINGS
-from layton_batch.files.sources import Row, RowLocation, check_file, json_list, read_rows
-from layton_batch.files.workbooks import WORKBOOK
-from layton_batch.files.wrong_rows import parse_each, unknown_item
+from layton_batch.files.sheets import ENDINGS, WORKBOOK
+from layton_batch.files.sources import Row, RowLocation, check_file, json_list, parse_each, read_rows, unknown_item
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.reports.label_sheet import is_sheet
 from layton_batch.settings import Settings

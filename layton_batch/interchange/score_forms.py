@@ -9,8 +9,7 @@ from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
-from layton_batch.files.csv_rows import ENDINGS
-from layton_batch.files.workbooks import WORKBOOK
+from layton_batch.files.sheets import ENDINGS, WORKBOOK
 from layton_batch.interchange import deepeval, every_eval_ever, inspect_logs, lm_eval, promptfoo, score_table
 from layton_batch.interchange.score_file import LARGEST_JSON, Object, ScoreFile, object_of
 from layton_batch.interchange.score_table import USUAL, TableColumns

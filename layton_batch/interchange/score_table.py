@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Self
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.csv_rows import ENDINGS
+from layton_batch.files.sheets import ENDINGS, WORKBOOK
 from layton_batch.files.sources import Row, RowLocation, stream_placed_rows, stream_rows
-from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.interchange.score_file import ItemOutcome, Object, ScoreFile
 from layton_batch.records import JsonValue
 from layton_batch.scoring.gold import HUMAN, ITEM, VERDICT, GoldSet, parse_gold

@@ -13,7 +13,7 @@ from typing import cast
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
 from layton_batch.files.addresses import is_address, shown
-from layton_batch.files.item_list import item_list
+from layton_batch.files.items import item_list
 from layton_batch.files.sources import SourceRows, user_path
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, JsonValue

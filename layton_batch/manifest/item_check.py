@@ -11,9 +11,8 @@ from pathlib import Path
 
 from layton_batch.costs.estimate import image_size
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.item_list import picture_size, shown_digest
-from layton_batch.files.sources import Row, RowLocation, Rows
-from layton_batch.files.wrong_rows import with_more
+from layton_batch.files.items import picture_size, shown_digest
+from layton_batch.files.sources import Row, RowLocation, Rows, with_more
 from layton_batch.providers.protocol import PictureLimits
 from layton_batch.records import Image, Item
 from layton_batch.tasks import BUILT_IN, CHOICES, OWN, load_task

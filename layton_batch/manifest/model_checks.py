@@ -13,7 +13,7 @@ from datetime import date
 
 from layton_batch import model_table
 from layton_batch.clock import Clock, utc
-from layton_batch.costs.expected import bundled_priors
+from layton_batch.costs.estimate import bundled_priors
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.model_table import KnownModel, KnownModels, ModelEnd

@@ -8,8 +8,20 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from layton_batch.columns import Table
-from layton_batch.costs.notes import bill_notes, cached_note, reused_note, unknown_cost_note
-from layton_batch.costs.report import UNKNOWN, WHOLE, CostLine, CostQuery, CostReport, cost_table, line_json, share_text
+from layton_batch.costs.report import (
+    UNKNOWN,
+    WHOLE,
+    CostLine,
+    CostQuery,
+    CostReport,
+    bill_notes,
+    cached_note,
+    cost_table,
+    line_json,
+    reused_note,
+    share_text,
+    unknown_cost_note,
+)
 from layton_batch.costs.stated import comparison_json
 from layton_batch.records import JsonValue
 from layton_batch.reports.table import Document, as_csv, as_html, as_markdown, say_line, show

@@ -16,9 +16,8 @@ import polars as pl
 from layton_batch.columns import Table, columns
 from layton_batch.errors import DataError
 from layton_batch.files import tables
-from layton_batch.files.item_list import shown_digest
-from layton_batch.files.sources import Row, RowLocation, Rows
-from layton_batch.files.wrong_rows import parse_each
+from layton_batch.files.items import shown_digest
+from layton_batch.files.sources import Row, RowLocation, Rows, parse_each
 from layton_batch.records import Item, JsonValue
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from layton_batch.columns import Table, text_table
-from layton_batch.files.leaderboard_columns import COUNTS
+from layton_batch.files.table_columns import COUNTS
 from layton_batch.reports.table import Document, as_csv, as_html, as_markdown, print_table, say_line, show
 from layton_batch.scoring.board_columns import (
     Row,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import DamagedTableError, StoppedError
-from layton_batch.files import item_table
-from layton_batch.files.item_list import shown_digest
+from layton_batch.files.items import read_items, shown_digest, write_items
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.manifest import Manifest
@@ -147,7 +146,7 @@ class Run:
     def items(self) -> Sequence[Item]:
         """Return the run's items as frozen at its beginning. Raises DamagedTableError if they are not as written."""
         check_items(self.store, self.folder)
-        return item_table.read(self.folder)
+        return read_items(self.folder)
 
     @cached_property
     def by_id(self) -> Mapping[str, Item]:
@@ -171,7 +170,7 @@ class Run:
 
     def freeze(self, items: Sequence[Item]) -> None:
         """Make these the run's items from now on."""
-        item_table.write(self.folder, items)
+        write_items(self.folder, items)
         self.forget_items()
         self.items = items
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from layton_batch.errors import LaytonBatchError, ManifestError, StoreError
-from layton_batch.files.json_lines import append_json_line
+from layton_batch.files.atomic import append_json_line
 from layton_batch.files.run_folder import MANIFEST, RunFolder
 from layton_batch.settings import Settings
 from layton_batch.text import did_you_mean

@@ -11,7 +11,7 @@ import orjson
 
 from layton_batch.errors import DataError
 from layton_batch.files import atomic
-from layton_batch.files.wrong_rows import unknown_item
+from layton_batch.files.sources import unknown_item
 from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest
 from layton_batch.text import did_you_mean, plural

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import file_digest, sha256
 from itertools import chain, zip_longest
 from pathlib import Path
+from typing import TypeVar
 
 import orjson
 
@@ -22,9 +23,9 @@ from layton_batch.clock import Clock, utc
 from layton_batch.errors import DataError, FileError, file_error
 from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address, shown
-from layton_batch.files.json_lines import append_json_line
+from layton_batch.files.atomic import append_json_line
 from layton_batch.files.run_folder import RunFolder, slug
-from layton_batch.files.sources import Row, RowLocation, Rows, placed_rows, read_rows, user_path
+from layton_batch.files.sources import Row, RowLocation, Rows, read_rows, user_path
 from layton_batch.manifest.asked import is_missing
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.rejudging import frozen_gold
@@ -38,6 +39,7 @@ LABEL, UNSURE, SKIP, UNDO, FLAG, UNFLAG = "label", "unsure", "skip", "undo", "fl
 ON_ANSWERS = (LABEL, UNSURE, SKIP)
 """Kinds of actions that an undo can take back."""
 _PREFIX = "annotate-"
+Content = TypeVar("Content", GoldSet, list[Annotation])
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,55 +163,55 @@ def read_label_actions(folder: RunFolder) -> LabelActions:
 
 @dataclass(eq=False)
 class LogReader:
-    """Reader of the logs that remembers how far it read each file, and reads only appended lines."""
+    """Reader of the logs that reads a file again only when it has grown."""
 
     folder: RunFolder
-    _at: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    """Bytes and lines that were read of each file."""
-    _actions: dict[str, list[LabelAction]] = field(default_factory=dict)
-    _damaged: dict[Path, int] = field(default_factory=dict)
-    _foreign: list[str] = field(default_factory=list)
-    _cut: set[Path] = field(default_factory=set)
+    _files: dict[Path, tuple[int, _Log]] = field(default_factory=dict)
+    """The size of each file when it was read, and what it had."""
     _whole: LabelActions | None = None
 
     def read(self) -> LabelActions:
         """Read the actions of all annotators so far. Raises as :func:`read_label_actions`."""
-        has_news = [self._read(path) for path in log_paths(self.folder)]
-        if any(has_news) or self._whole is None:
-            damaged = {path: self._damaged.get(path, 0) + (path in self._cut) for path in (*self._damaged, *self._cut)}
-            by_annotator = {name: tuple(actions) for name, actions in self._actions.items()}
-            self._whole = LabelActions(by_annotator, damaged, tuple(self._foreign))
+        for path in log_paths(self.folder):
+            size = path.stat().st_size
+            if self._whole is None or path not in self._files or self._files[path][0] != size:
+                self._files[path], self._whole = (size, _read_log(path)), None
+        if self._whole is None:
+            actions: dict[str, list[LabelAction]] = defaultdict(list)
+            for _, log in self._files.values():
+                for action in log.actions:
+                    actions[action.annotator].append(action)
+            damaged = {path: log.damaged for path, (_, log) in self._files.items() if log.damaged}
+            foreign = [reason for _, log in self._files.values() for reason in log.foreign]
+            self._whole = LabelActions(actions, damaged, foreign)
         return self._whole
 
-    def _read(self, path: Path) -> bool:
-        done, before = self._at.get(path, (0, 0))
-        try:
-            with path.open("rb") as handle:
-                handle.seek(done)
-                content = handle.read()
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-        *lines, rest = content.split(b"\n")
-        if _decoded(rest) is not None:
-            lines, rest = [*lines, rest], b""
-        for number, line in enumerate(lines, before + 1):
-            self._take(line, RowLocation(str(path), number), path)
-        # an incomplete line was cut off, or is being written and will be complete at the next reading
-        (self._cut.add if rest.strip() else self._cut.discard)(path)
-        self._at[path] = (done + len(content) - len(rest), before + len(lines))
-        return bool(content)
 
-    def _take(self, line: bytes, location: RowLocation, path: Path) -> None:
-        row = _decoded(line)
-        if row is not None:
-            try:
-                action = _parse_action(row, location)
-            except DataError as error:  # a foreign line costs that line, not the labels of all
-                self._foreign.append(str(error))
-                return
-            self._actions.setdefault(action.annotator, []).append(action)
-        elif line.strip():
-            self._damaged[path] = self._damaged.get(path, 0) + 1
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """Content of one log file. ``damaged``: the number of unreadable lines, perhaps a last one that is being written;
+    ``foreign``: the reasons why lines that the app did not write were passed over."""
+
+    actions: Sequence[LabelAction]
+    damaged: int
+    foreign: Sequence[str]
+
+
+def _read_log(path: Path) -> _Log:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+    actions, foreign, damaged = list[LabelAction](), list[str](), 0
+    for number, line in enumerate(lines, 1):
+        if (row := _decoded(line)) is None:
+            damaged += bool(line.strip())
+            continue
+        try:
+            actions.append(_parse_action(row, RowLocation(str(path), number)))
+        except DataError as error:  # a foreign line costs that line, not the labels of all
+            foreign.append(str(error))
+    return _Log(actions, damaged, foreign)
 
 
 def _decoded(line: bytes) -> Row | None:
@@ -319,20 +321,24 @@ class LabelSources:
             self._known, self._raw = self._read(), raw or ""
         return self._known
 
+    @property
+    def _sources(self) -> tuple[str | None, str | None]:
+        """Return the manifest's sources of the gold set and of annotations."""
+        table = self.manifest.gold
+        return (None, None) if table is None else (table.source, table.annotations)
+
     def check(self) -> None:
         """Check the annotations before the run begins. Raises DataError naming file and line for rows that are none."""
-        table = self.manifest.gold
-        if table is not None and table.annotations and not self.folder.annotations(table.annotations).exists():
+        _, source = self._sources
+        if source and not self.folder.annotations(source).exists():
             check_annotations(self.manifest, self.settings, self.clock)
 
     def keep_first(self, gold: GoldSet | None) -> None:
         """Copy the labels at the run's beginning, unless there is a copy. A source named later is copied as empty."""
-        table = self.manifest.gold
-        if table is None:
-            return
-        if gold is not None and table.source is not None and not self.folder.gold(table.source).exists():
-            _write(self.folder.gold(table.source), gold_rows(frozen_gold(self.manifest, gold)))
-        if table.annotations is not None and not (copy := self.folder.annotations(table.annotations)).exists():
+        gold_source, source = self._sources
+        if gold is not None and gold_source is not None and not self.folder.gold(gold_source).exists():
+            _write(self.folder.gold(gold_source), gold_rows(frozen_gold(self.manifest, gold)))
+        if source is not None and not (copy := self.folder.annotations(source)).exists():
             has_begun = self.folder.part("items", "items").exists()
             with suppress(FileError):
                 _write(copy, () if has_begun else map(annotation_row, self._annotations([], keep=False)))
@@ -343,8 +349,7 @@ class LabelSources:
         """Return the digest of all sources, without parsing them. None: a source has to be read for it."""
         parts = [str(path) for path in self._imported()]
         parts += [f"{path} {path.stat().st_size}" for path in log_paths(self.folder)]
-        table = self.manifest.gold
-        for source in (table.source, table.annotations) if table and not self.only_copies else ():
+        for source in () if self.only_copies else self._sources:
             if source is None or source == BUNDLED or is_address(source):
                 continue
             path = self.manifest.folder / user_path(source)
@@ -370,50 +375,59 @@ class LabelSources:
         )
 
     def _gold(self, notes: list[str]) -> GoldSet | None:
-        table = self.manifest.gold
-        if table is None or table.source is None:
+        source, _ = self._sources
+        if source is None:
             return None
-        source = table.source
-        first, newest = self.folder.gold(source), _newest(self.folder.gold(source))
-        copy = _first_there(newest, first)
-        if self.only_copies and copy is not None:
-            return self._stored_gold(copy)
-        try:
-            gold = parse_gold(self._rows(source).placed())
-        except DataError as error:
-            if copy is None or not self._may_use_copy(source):
-                raise
-            notes.append(_copy_used(error, copy))
-            return self._stored_gold(copy)
-        _keep(lambda: gold_rows(gold), newest, first)
-        return gold
+        return self._from(source, self.folder.gold(source), _parse_gold, gold_rows, None, notes)
 
     def _annotations(self, notes: list[str], *, keep: bool) -> list[Annotation]:
-        table = self.manifest.gold
-        if table is None or table.annotations is None:
+        _, source = self._sources
+        if source is None:
             return []
-        source = table.annotations
-        first, newest = self.folder.annotations(source), _newest(self.folder.annotations(source))
-        copy = _first_there(newest, first)
-        copy = copy if copy is not None and copy.stat().st_size else None
-        if self.only_copies:
-            return [] if copy is None else self._stored_annotations(copy)
+        first = self.folder.annotations(source)
+        return self._from(source, first, parse_annotations, _annotation_rows, [], notes, keep=keep)
+
+    def _from(
+        self,
+        source: str,
+        first: Path,
+        parse: Callable[[Rows], Content],
+        rows_of: Callable[[Content], Iterable[Mapping[str, object]]],
+        nothing: Content | None,
+        notes: list[str],
+        *,
+        keep: bool = True,
+    ) -> Content:
+        """Read a source of labels, or its newest copy. ``first``: the copy of the run's beginning. ``nothing``: what
+        stands for a source without a copy that cannot be read; None: then its error is raised. ``keep``: copy what was
+        read, if there is a first copy, in case the source cannot be read later."""
+        newest = first.with_name(f"{first.stem}.newest.jsonl")
+        copy = newest if newest.exists() else first
+        has_copy = copy.exists() and copy.stat().st_size > 0
+        if self.only_copies and has_copy:
+            return parse(self._stored(copy))
+        if self.only_copies and nothing is not None:
+            return nothing
         try:
-            annotations = parse_annotations(self._rows(source))
+            content = parse(self._rows(source))
         except DataError as error:
             if not self._may_use_copy(source):
                 raise
-            notes.append(f"{error}; no labels are taken from there" if copy is None else _copy_used(error, copy))
-            return [] if copy is None else self._stored_annotations(copy)
-        if keep:
-            _keep(lambda: map(annotation_row, annotations), newest, first)
-        return annotations
+            if has_copy:
+                day = utc(copy.stat().st_mtime).date()
+                notes.append(f"{shown(str(error))}; the run's copy of {day} is used")
+                return parse(self._stored(copy))
+            if nothing is None:
+                raise
+            notes.append(f"{error}; no labels are taken from there")
+            return nothing
+        if keep and copy.exists() and not _holds(copy, rows_of(content)):
+            with suppress(FileError):  # the old copy stays if the folder cannot be written
+                _write(newest, rows_of(content))
+        return content
 
-    def _stored_gold(self, path: Path) -> GoldSet:
-        return parse_gold(placed_rows(str(path.resolve()), path.parent, self.settings, self.clock))
-
-    def _stored_annotations(self, path: Path) -> list[Annotation]:
-        return parse_annotations(read_rows(str(path.resolve()), path.parent, self.settings, self.clock))
+    def _stored(self, path: Path) -> Rows:
+        return read_rows(str(path.resolve()), path.parent, self.settings, self.clock)
 
     def _rows(self, source: str) -> Rows:
         """Read the rows of a source. An address is fetched once and with few retries, because there is a copy."""
@@ -450,7 +464,7 @@ class LabelSources:
         annotations: list[Annotation] = []
         for path in self._imported():
             try:
-                annotations += self._stored_annotations(path)
+                annotations += parse_annotations(self._stored(path))
             except DataError as error:
                 raise DataError(
                     f"{error}. Put the file back from a copy; or move it away and import its labels again: "
@@ -469,14 +483,12 @@ class LabelSources:
 
     def _first(self) -> Mapping[tuple[object, ...], object]:
         """Read the labels of the run's beginning, by subject."""
-        table = self.manifest.gold
         gold, annotations = None, list[Annotation]()
-        if table is not None and table.source is not None and (copy := self.folder.gold(table.source)).exists():
-            gold = self._stored_gold(copy)
-        if table is not None and table.annotations is not None:
-            copy = self.folder.annotations(table.annotations)
-            if copy.exists() and copy.stat().st_size:
-                annotations = self._stored_annotations(copy)
+        gold_source, source = self._sources
+        if gold_source is not None and (copy := self.folder.gold(gold_source)).exists():
+            gold = _parse_gold(self._stored(copy))
+        if source is not None and (copy := self.folder.annotations(source)).exists() and copy.stat().st_size:
+            annotations = parse_annotations(self._stored(copy))
         return _marks(gold, annotations)
 
 
@@ -508,25 +520,12 @@ def _changed(then: Mapping[tuple[object, ...], object], now: Mapping[tuple[objec
     )
 
 
-def _newest(first: Path) -> Path:
-    return first.with_name(f"{first.stem}.newest.jsonl")
+def _parse_gold(rows: Rows) -> GoldSet:
+    return parse_gold(rows.placed())
 
 
-def _first_there(*paths: Path) -> Path | None:
-    return next((path for path in paths if path.exists()), None)
-
-
-def _copy_used(error: DataError, copy: Path) -> str:
-    day = utc(copy.stat().st_mtime).date()
-    return f"{shown(str(error))}; the run's copy of {day} is used"
-
-
-def _keep(rows: Callable[[], Iterable[Mapping[str, object]]], newest: Path, first: Path) -> None:
-    """Copy the rows, in case their source cannot be read later. Keep the old copy if the folder cannot be written."""
-    held = _first_there(newest, first)
-    if held is not None and not _holds(held, rows()):
-        with suppress(FileError):
-            _write(newest, rows())
+def _annotation_rows(annotations: Iterable[Annotation]) -> Iterator[Mapping[str, object]]:
+    return map(annotation_row, annotations)
 
 
 def _holds(path: Path, rows: Iterable[Mapping[str, object]]) -> bool:
@@ -544,10 +543,8 @@ def _line(row: Mapping[str, object]) -> bytes:
 
 
 def _digest(rows: Iterable[Mapping[str, object]]) -> str:
-    """Return the SHA-256 digest of the rows as JSON Lines without a last line end; empty if there are no rows."""
-    digest, last = sha256(), None
+    """Return the SHA-256 digest of the rows as JSON Lines."""
+    digest = sha256()
     for line in map(_line, rows):
-        digest.update(last or b"")
-        last = line
-    digest.update((last or b"").removesuffix(b"\n"))
-    return digest.hexdigest() if last else ""
+        digest.update(line)
+    return digest.hexdigest()

@@ -23,9 +23,9 @@ from layton_batch.errors import (
     TransientProviderError,
     file_error,
 )
-from layton_batch.files import atomic, item_table
+from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address
-from layton_batch.files.item_list import digest
+from layton_batch.files.items import digest, read_items
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest, frozen_prices
@@ -396,13 +396,13 @@ class _Inputs:
             return self.given_items
         is_kept = self.folder.part("items", "items").exists() and self._items_are_named_as_before()
         if is_kept and (self.as_it_is or is_address(self.manifest.items.source)):
-            return item_table.read(self.folder)
+            return read_items(self.folder)
         try:
             return load_items(self.manifest, self.task, self.settings, self.clock)
         except DataError:
             if not is_kept:
                 raise
-            return item_table.read(self.folder)
+            return read_items(self.folder)
 
     def local(self) -> frozenset[str]:
         """Return the providers whose addresses are on this machine."""
@@ -431,7 +431,7 @@ class _Inputs:
         """Describe the changes of the items in a sentence; None: nothing changed."""
         if not self.folder.part("items", "items").exists():
             return None
-        return item_changes(item_table.read(self.folder), self.items())
+        return item_changes(read_items(self.folder), self.items())
 
     def _items_are_named_as_before(self) -> bool:
         try:

@@ -138,18 +138,17 @@ def rejudge_jobs(manifest: Manifest, gold: GoldSet, item_ids: Collection[str]) -
         if spec.sample == 1
     }
     rejudged_jobs = []
-    for judged, n_hints, answers in _by_model(manifest, chosen):
-        own_job = own.get((judged.name, judged.provider, n_hints))
-        name = slug(f"h{n_hints}." * bool(n_hints) + f"{judged.provider}.{judged.name}")
-        for judge in seat_jury(manifest.panel(), judged, manifest.seats):
-            job = Job(f"rejudge-{slug(judge.model.name)}--{name}", Role.REJUDGE, judge.model)
-            rejudged_jobs.append(RejudgeJob(job, judged, answers, own_job, n_hints))
-    for judged, n_hints, answers in _by_model(manifest, _sample(rows, gold, manifest.anchors)):
-        name = slug(f"h{n_hints}." * bool(n_hints) + f"{judged.provider}.{judged.name}")
-        for judge in seat_jury(manifest.panel(), judged, manifest.seats):
-            spec = replace(judge.model, sample=manifest.anchor_sample)
-            job = Job(f"anchor-{slug(spec.name)}@{spec.sample}--{name}", Role.REJUDGE, spec)
-            rejudged_jobs.append(RejudgeJob(job, judged, answers, None, n_hints))
+    for kind, answers in (("rejudge", chosen), ("anchor", _sample(rows, gold, manifest.anchors))):
+        for judged, n_hints, of_model in _by_model(manifest, answers):
+            name = slug(f"h{n_hints}." * bool(n_hints) + f"{judged.provider}.{judged.name}")
+            own_job = own.get((judged.name, judged.provider, n_hints)) if kind == "rejudge" else None
+            for judge in seat_jury(manifest.panel(), judged, manifest.seats):
+                spec, judge_name = judge.model, slug(judge.model.name)
+                if kind == "anchor":
+                    spec = replace(spec, sample=manifest.anchor_sample)
+                    judge_name += f"@{spec.sample}"
+                job = Job(f"{kind}-{judge_name}--{name}", Role.REJUDGE, spec)
+                rejudged_jobs.append(RejudgeJob(job, judged, of_model, own_job, n_hints))
     return rejudged_jobs
 
 

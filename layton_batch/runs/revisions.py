@@ -9,7 +9,7 @@ import orjson
 
 from layton_batch.clock import iso
 from layton_batch.errors import ManifestError
-from layton_batch.files.item_list import digest
+from layton_batch.files.items import digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, JsonValue

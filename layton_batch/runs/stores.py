@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from layton_batch.clock import iso
 from layton_batch.errors import DamagedTableError, FileError, StoreError
 from layton_batch.files import atomic
-from layton_batch.files.digests import changed_files, file_digest
-from layton_batch.files.json_lines import append_json_line
+from layton_batch.files.atomic import append_json_line, changed_files, file_digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Event, FileDigest
 from layton_batch.redaction import Redactor

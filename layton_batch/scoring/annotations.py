@@ -15,10 +15,8 @@ from datetime import UTC, datetime
 import polars as pl
 
 from layton_batch.errors import DataError
-from layton_batch.files.csv_rows import ENDINGS
-from layton_batch.files.sources import Row, RowLocation, Rows, with_text_id
-from layton_batch.files.workbooks import WORKBOOK
-from layton_batch.files.wrong_rows import parse_each
+from layton_batch.files.sheets import ENDINGS, WORKBOOK
+from layton_batch.files.sources import Row, RowLocation, Rows, parse_each, with_text_id
 from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import ENTRANT, LABELS, PREDICTION, VOTES, Entrant, content_key
 

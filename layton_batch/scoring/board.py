@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET, OverRounds
+from layton_batch.files.table_columns import ESTIMATE, LEADERBOARD, NEW, SET, OverRounds
 from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, Entrant
 from layton_batch.scoring.label_plan import labels_for

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from layton_batch.columns import FOR_PEOPLE, Column, OutputForm
-from layton_batch.files.leaderboard_columns import COUNTS, LEADERBOARD
+from layton_batch.files.table_columns import COUNTS, LEADERBOARD
 from layton_batch.scoring.leaderboard import (
     AIM_POINTS,
     BORROWED_ONLY,

@@ -15,7 +15,7 @@ import polars as pl
 
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
-from layton_batch.files.leaderboard_columns import LEADERBOARD
+from layton_batch.files.table_columns import LEADERBOARD
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.text import number_text
 

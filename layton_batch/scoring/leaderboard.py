@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 import polars as pl
 
-from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET, STORED
+from layton_batch.files.table_columns import ESTIMATE, LEADERBOARD, NEW, SET, STORED
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.text import plural
 

@@ -17,8 +17,8 @@ from typing import Any
 import polars as pl
 
 from layton_batch.columns import OutputForm, Table, columns
-from layton_batch.files.leaderboard_columns import COUNTS
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.table_columns import COUNTS
 from layton_batch.makers import maker_name, model_colours
 from layton_batch.scoring.board_columns import BOARD, ShownColumn
 from layton_batch.scoring.label_plan import label_need_text

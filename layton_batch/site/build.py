@@ -14,9 +14,9 @@ import orjson
 from layton_batch.costs.report import CostReport
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
-from layton_batch.files.digests import file_digest
-from layton_batch.files.leaderboard_columns import STORED
+from layton_batch.files.atomic import file_digest
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.table_columns import STORED
 from layton_batch.runs.folders import made_up_note
 from layton_batch.runs.status import Status
 from layton_batch.scoring.leaderboard import ASSUMES, NO_OWN, complete

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from layton_batch.columns import Column, OutputForm
-from layton_batch.costs.notes import bill_notes
-from layton_batch.costs.report import COLUMNS, UNKNOWN, CostLine, CostReport, cost_table, share_text
+from layton_batch.costs.report import COLUMNS, UNKNOWN, CostLine, CostReport, bill_notes, cost_table, share_text
 from layton_batch.site.board import RunSite
 from layton_batch.site.pages import (
     HtmlBody,

@@ -8,7 +8,7 @@ import orjson
 
 from layton_batch import __version__
 from layton_batch.columns import Table, columns
-from layton_batch.files.digests import file_digest
+from layton_batch.files.atomic import file_digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.leaderboard import HIERARCHICAL, PAPER, UNCALIBRATED
 from layton_batch.site.board import Board, RunSite

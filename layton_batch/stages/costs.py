@@ -8,8 +8,15 @@ from decimal import Decimal
 from functools import partial
 
 from layton_batch.batches.batch_file import RequestCosts
-from layton_batch.costs.estimate import CostBounds, PromptSize, TokenBound, text_bytes
-from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
+from layton_batch.costs.estimate import (
+    PromptSize,
+    TokenBound,
+    bound_cost,
+    bundled_priors,
+    expected_cost,
+    expected_input,
+    text_bytes,
+)
 from layton_batch.manifest.form import BudgetTable
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_json import request_line
@@ -37,7 +44,6 @@ class JobCosts:
     priors. ``is_earlier``: there are such answers."""
 
     def __init__(self, run: Run, job: Job) -> None:
-        self._bounds = CostBounds(run.prices)
         self._price = run.prices.price(job.spec.provider, job.spec.model)
         self._role = stage_of(job)
         self._tokens = run.past_usage.mean(self._role, job.spec)
@@ -45,7 +51,9 @@ class JobCosts:
 
     def of(self, spec: ModelSpec, size: PromptSize) -> RequestCosts:
         """Return the costs of one request with these settings of the job's model."""
-        return RequestCosts(self._bounds.most(spec, size), self.expected(spec, expected_input(size, spec)))
+        bound = TokenBound.of(size.tokens(spec), spec)
+        most = None if self._price is None else bound_cost(bound, self._price)
+        return RequestCosts(most, self.expected(spec, expected_input(size, spec)))
 
     def expected(self, spec: ModelSpec, read: int) -> Decimal | None:
         """Return what a request of about so many tokens will probably cost in USD."""

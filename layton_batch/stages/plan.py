@@ -14,7 +14,7 @@ from functools import partial
 
 from layton_batch.batches.person import withdraw
 from layton_batch.files import atomic
-from layton_batch.files.item_list import digest
+from layton_batch.files.items import digest
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.imported import imported_models

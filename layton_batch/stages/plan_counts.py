@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from layton_batch.batches.answers import final_responses, locate_responses, response_from
 from layton_batch.batches.batch_file import RequestCosts, files_needed
-from layton_batch.costs.estimate import bound_cost, output_bound
-from layton_batch.costs.expected import bundled_priors
+from layton_batch.costs.estimate import bound_cost, bundled_priors, output_bound
 from layton_batch.errors import DamagedTableError
-from layton_batch.files.item_list import digest
+from layton_batch.files.items import digest
 from layton_batch.providers.protocol import Limits
 from layton_batch.records import Batch, Job, Prediction
 from layton_batch.runs.context import Run
@@ -24,7 +24,6 @@ from layton_batch.runs.requests import DIGITS, RequestKind, RequestPlanner, cust
 from layton_batch.stages.ask import judge_prompts
 from layton_batch.stages.costs import JobCosts, JudgeRequests, allowance, total
 from layton_batch.stages.prompts import asked_items, candidates, open_turns
-from layton_batch.stages.responses import final_responses, locate_responses, response_from
 from layton_batch.states import AnswerState, ErrorClass, Lifecycle, PredictionKind, Role
 from layton_batch.store.request_rows import KnownRequest
 from layton_batch.tasks.protocol import juried

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from layton_batch.clock import Clock
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import LaytonBatchError
-from layton_batch.files import item_table
+from layton_batch.files.items import read_items
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import is_missing
 from layton_batch.manifest.item_check import gone_items, item_notes, move_note, picture_notes
@@ -71,7 +71,7 @@ def _changed_items(
     if is_same or not folder.part("items", "items").exists():
         return
     try:
-        old = item_table.read(folder)
+        old = read_items(folder)
     except LaytonBatchError:  # the run says so when it needs them
         return
     old, items = ([replace(item, split="") for item in listed] for listed in (old, items))

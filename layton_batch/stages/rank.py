@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, astuple, replace
+from pathlib import Path
 
 import polars as pl
 
 from layton_batch.clock import utc
+from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.files.table_columns import SCHEMAS, VERDICTS
 from layton_batch.manifest.jury import METRIC_FIELDS
+from layton_batch.model_table import is_same_model
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import made_up_note, run_source
@@ -29,7 +33,7 @@ from layton_batch.scoring.annotations import (
 from layton_batch.scoring.board import rank as rank_rounds
 from layton_batch.scoring.board import with_failures
 from layton_batch.scoring.boards import JuryBoard, RuleBoard
-from layton_batch.scoring.compare import Pair, all_pairs
+from layton_batch.scoring.compare import all_pairs
 from layton_batch.scoring.evidence import (
     ENTRANT,
     JUDGED,
@@ -56,20 +60,12 @@ from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.leaderboard import OTHER_JUDGE, OTHER_MODEL, ScoringRules, stored, with_flag, with_incomplete
 from layton_batch.scoring.verdict_counts import count_verdicts
 from layton_batch.scoring.vote_files import votes_of
-from layton_batch.stages.responses import served_others
 from layton_batch.states import Role
 from layton_batch.tasks.protocol import HasStrata, mark_span
 from layton_batch.text import plural
 
 _ANSWERS = (*ENTRANT, "item_id", "sample", "answer", "justification")
-
-
-def write_labels(run: Run, joined: JoinedLabels) -> None:
-    """Write the table of the present labels. Write none if the run never had labels."""
-    path = run.folder.part("labels", "labels")
-    rows = list(label_rows(run, joined))
-    if rows or path.exists():
-        tables.write(path, tables.frame("labels", rows))
+_ANSWER = {name: VOTES[name] for name in PREDICTION}
 
 
 def label_rows(run: Run, joined: JoinedLabels) -> Iterator[dict[str, object]]:
@@ -82,22 +78,20 @@ def label_rows(run: Run, joined: JoinedLabels) -> Iterator[dict[str, object]]:
     parts = [with_contents(part) for part in (nothing, *tables.read_each(run.folder.tables, "predictions", _ANSWERS))]
     answers = pl.concat(parts).with_columns(pl.col("sample").fill_null(1))
     answers = answers.join(joined.locations, on=[*ENTRANT, "item_id"], how="left", maintain_order="left")
-    if gold is not None:
-        words = gold.labelled.unique(PREDICTION, keep="last").select(*PREDICTION, *HUMAN.values(), in_gold=1)
-        answers = answers.join(words, on=PREDICTION, how="left", maintain_order="left")
-    for row in answers.iter_rows(named=True):
-        in_gold = gold is not None and row["in_gold"] is not None
+    schema = {**_ANSWER, **dict.fromkeys(HUMAN.values(), pl.Boolean())}
+    words = pl.DataFrame(schema=schema) if gold is None else gold.labelled.unique(PREDICTION, keep="last")
+    words = words.select(*schema, in_gold=pl.lit(value=True))
+    for row in answers.join(words, on=PREDICTION, how="left", maintain_order="left").iter_rows(named=True):
         given = people[row["about"]].values() if row["about"] is not None and row["sample"] == 1 else ()
-        if given or in_gold:
-            gold_marks = {name: row[column] if in_gold else None for name, column in HUMAN.items()}
-            groups = Counter((label.adjudicated, *(label.mark(name) for name in HUMAN)) for label in given)
-            groups.update([(False, *gold_marks.values())] if in_gold else ())
+        if given or row["in_gold"]:
+            gold_marks = {name: row[column] for name, column in HUMAN.items()}
+            groups = Counter((label.adjudicated, *map(label.mark, HUMAN)) for label in given)
+            groups.update([(False, *gold_marks.values())] if row["in_gold"] else ())
+            ordered = sorted(groups.items(), key=lambda group: (group[0][0], -group[1]))
             yield {name: row[name] for name in ("item_id", "model", "n_hints", "sample")} | {
                 "labels": [
                     {"people": number, "adjudicated": adjudicated, **dict(zip(HUMAN, marks, strict=True))}
-                    for (adjudicated, *marks), number in sorted(
-                        groups.items(), key=lambda group: (group[0][0], -group[1])
-                    )
+                    for (adjudicated, *marks), number in ordered
                 ],
                 **{name: settled(gold_marks[name], given, name) for name in HUMAN},
             }
@@ -112,35 +106,37 @@ def rank(run: Run) -> bool:
 
     While no model is done, the board stays as it is. A run without models gets an empty board.
     """
-    done = finished_jobs(run)
-    if not done and has_models(run.store.jobs()):
-        return False
-    return run.engine.apart("leaderboard", lambda: _rank(run, done))
+    return _can_rank(run) and run.engine.apart("leaderboard", lambda: _rank(run))
 
 
 def is_current(run: Run) -> bool:
     """Return whether the board is of the scores, labels and rules of now, or cannot be made yet."""
-    done = finished_jobs(run)
-    if not done and has_models(run.store.jobs()):
-        return True
-    return _made_from(run) == _with_progress(_origin(run, done), waiting_jobs(run))
+    return not _can_rank(run) or tables.made_from(_part(run, "leaderboard")) == _origin(run)
 
 
-def _rank(run: Run, done: Sequence[Job]) -> bool:
+def _can_rank(run: Run) -> bool:
+    return bool(finished_jobs(run)) or not has_models(run.store.jobs())
+
+
+def _rank(run: Run) -> bool:
     """Rank again if what the scores are made from changed; if only the progress of incomplete models did, replace
     their rows."""
-    part, ranking, waiting = run.folder.part("leaderboard", "leaderboard"), _origin(run, done), waiting_jobs(run)
-    origin, earlier = _with_progress(ranking, waiting), _made_from(run) or ""
+    part, origin = _part(run, "leaderboard"), _origin(run)
+    earlier = tables.made_from(part) or ""
     if earlier == origin:
         return False
-    if earlier.partition(" ")[0] != ranking:
-        return write_board(run).height > 0
-    tables.write(part, with_incomplete(tables.read_part(part), incomplete_of(run)), origin)
-    return True
+    if earlier.partition(" ")[0] == origin.partition(" ")[0]:
+        tables.write(part, with_incomplete(tables.read_part(part), incomplete_of(run)), origin)
+        return True
+    boards = jury_boards(run, run.rules) if run.task.uses_jury else rule_board(run, run.rules)
+    rows = with_incomplete(_ranked(run, boards), incomplete_of(run))
+    _write_beside(run, boards)
+    tables.write(part, stored(rows), origin)
+    return rows.height > 0
 
 
-def _made_from(run: Run) -> str | None:
-    return tables.made_from(run.folder.part("leaderboard", "leaderboard"))
+def _part(run: Run, table: str) -> Path:
+    return run.folder.part(table, table)
 
 
 def waiting_jobs(run: Run) -> dict[Entrant, list[Job]]:
@@ -162,28 +158,24 @@ def incomplete_of(run: Run) -> list[tuple[Entrant, str]]:
     return [(model, progress([statuses[job.id] for job in jobs])) for model, jobs in models.items()]
 
 
-def _with_progress(ranking: str, waiting: Mapping[Entrant, Sequence[Job]]) -> str:
-    """Return a board's origin: the digest of its ranking, then of what was entered and collected for models below."""
-    news = (f"{job.id} {job.news}" for jobs in waiting.values() for job in jobs)
-    return f"{ranking} {tables.digest('incomplete', *news)}" if waiting else ranking
-
-
-def _origin(run: Run, done: Sequence[Job]) -> str:
-    """Digest the leaderboard's inputs: the scores and families of these jobs' models, the families of judges, the
-    labels, and the manifest's rules."""
-    scores = [tables.made_from(run.folder.part("scores", job.id)) for job in done]
+def _origin(run: Run) -> str:
+    """Digest the leaderboard's inputs: the scores and families of the finished models, the families of judges, the
+    labels, and the manifest's rules; then what was entered and collected for models that are not complete."""
+    done, waiting = finished_jobs(run), waiting_jobs(run)
     columns = ",".join((*SCHEMAS["leaderboard"], *SCHEMAS["labels"], "judges"))
     specs = [*(job.spec for job in done), *(judge.model for judge in run.manifest.panel())]
-    families = (f"{spec.name}\t{spec.provider}\t{spec.family}" for spec in specs)
-    labels = [
-        _labels_digest(run),
-        *(tables.made_from(run.folder.part("rejudged", job.id)) for job in (*rejudging(run), *anchor_jobs(run))),
-    ]
+    sources = [_labels_digest(run)]
     if run.manifest.gold is not None:  # whose labels are another jury's, if the manifest has one of its own
-        labels += [run.manifest.identity(), repr(run.manifest.gold)]
-    warnings = [f"served another model\t{name}" for name in sorted(answered_by_others(run))]
-    warnings += [OTHER_JUDGE] if has_judges_of_another_model(run) else []
-    return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families, *warnings)
+        sources += [run.manifest.identity(), repr(run.manifest.gold)]
+    sources += [
+        tables.made_from(run.folder.part(name, job.id))
+        for name, jobs in (("rejudged", [*rejudging(run), *anchor_jobs(run)]), ("scores", done))
+        for job in jobs
+    ]
+    sources += [f"{spec.name}\t{spec.provider}\t{spec.family}" for spec in specs]
+    ranking = tables.digest("leaderboard", columns, repr(run.rules), *sources)
+    news = (f"{job.id} {job.news}" for jobs in waiting.values() for job in jobs)
+    return f"{ranking} {tables.digest('incomplete', *news)}" if waiting else ranking
 
 
 def _labels_digest(run: Run) -> str | None:
@@ -202,7 +194,7 @@ def board(run: Run, rules: ScoringRules) -> pl.DataFrame:
 
 def shown_board(run: Run) -> pl.DataFrame:
     """The run's leaderboard with the models that are not complete: a jury's from its table, if that is of now."""
-    part = run.folder.part("leaderboard", "leaderboard")
+    part = _part(run, "leaderboard")
     if run.task.uses_jury and part.exists() and is_current(run):
         return with_failures(tables.read_part(part))
     return with_incomplete(board(run, run.rules), incomplete_of(run))
@@ -243,6 +235,22 @@ def has_judges_of_another_model(run: Run) -> bool:
     return bool(served_others(run, (job for job in run.store.jobs() if job.role is not Role.PREDICT)))
 
 
+def served_others(run: Run, jobs: Iterable[Job]) -> frozenset[str]:
+    """Return the names of the jobs' models of which at least one response came from another model.
+
+    Responses that do not say who answered, and tables that cannot be read, say nothing here.
+    """
+    specs, names = {job.id: job.spec for job in jobs}, set[str]()
+    for job_id, run_id, batch_id in run.store.answering_batches():
+        if (spec := specs.get(job_id)) is None or spec.name in names:
+            continue
+        for part in run.folder.workspace.batch(run_id, batch_id).answer_parts:
+            with suppress(DamagedTableError):
+                served = tables.read_part(part, ["served_model"])["served_model"].drop_nulls().unique()
+                names |= {spec.name for model in served if not is_same_model(spec.model, model)}
+    return frozenset(names)
+
+
 def evidence(run: Run, metric: str, number: int = 1) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The votes on the models that are done, in one round, and people's labels as they are now. The gold set's stand
     beside the votes of this run's jury, where it judged the labelled answers again, else beside those in the gold set;
@@ -261,7 +269,7 @@ def _gold_labels(run: Run, metric: str, votes: pl.DataFrame) -> pl.DataFrame:
     own = votes.filter(pl.col("total") > 0).select(*PREDICTION, *counts)
     if rejudging(run):
         again = _in_turn(_rejudged(run, metric), in_turn=run.manifest.in_turn)
-        own = pl.concat([own, again.join(own, on=PREDICTION, how="anti").cast({name: LABELS[name] for name in counts})])
+        own = pl.concat([own, again.join(own, on=PREDICTION, how="anti")])
         return labels.drop(counts).join(own, on=PREDICTION, maintain_order="left").select(*LABELS)
     return labels.update(own, on=PREDICTION)
 
@@ -297,30 +305,27 @@ def reader_notes(run: Run) -> list[str]:
     return [*([note] if note else []), *_label_notes(run)]
 
 
-def _label_notes(run: Run) -> list[str]:
-    """Return the notes on a board's labels: changes since the run began, unreadable labels, labels of no prediction."""
+def _label_notes(run: Run) -> Iterator[str]:
+    """Yield the notes on a board's labels: changes since the run began, unreadable labels, labels of no prediction."""
     if not run.task.uses_jury:
-        return []
-    labels, lines = run.load_labels(), []
+        return
+    labels, people, source = run.load_labels(), joined(run), run_source(run.folder)
     change = labels.change
     if change:
         parts = [f"{count} {word}" for count, word in ((change.changed, "changed"), (change.gone, "gone")) if count]
         since = utc(run.born).date()
-        lines.append(", ".join([f"+{plural(change.added, 'label')}", *parts]) + f" since {since}, when the run began")
+        yield ", ".join([f"+{plural(change.added, 'label')}", *parts]) + f" since {since}, when the run began"
     if unseen := _unseen(run):
-        lines.append(
-            f"{plural(unseen, 'label')} not used: of an answer in the gold set that this run's jury did not judge"
-        )
-    labels_here = joined(run)
-    if ties := count_ties(labels_here, run.rules.metric):
-        lines.append(
+        yield f"{plural(unseen, 'label')} not used: of an answer in the gold set that this run's jury did not judge"
+    if ties := count_ties(people, run.rules.metric):
+        yield (
             f"{plural(ties, 'answer')} on which as many people say right as wrong: a tie is no label; "
-            f"`layton-batch label {run_source(run.folder)}` shows them under Disagreements"
+            f"`layton-batch label {source}` shows them under Disagreements"
         )
-    lines += _anchor_notes(run)
-    for reason, count in labels_here.apart.items():
-        lines.append(f"{plural(count, 'label')} not used: {_APART[reason].format(run=run_source(run.folder))}")
-    return [*lines, *labels.notes]
+    yield from _anchor_notes(run)
+    for reason, count in people.apart.items():
+        yield f"{plural(count, 'label')} not used: {_APART[reason].format(run=source)}"
+    yield from labels.notes
 
 
 def _anchor_notes(run: Run) -> Iterator[str]:
@@ -333,15 +338,13 @@ def _anchor_notes(run: Run) -> Iterator[str]:
         yield f"judges asked again about {counted}: {more} more and {fewer} fewer yes; {seen}"
         return
     judging = {job.id for job in run.store.jobs() if job.role is Role.JUDGE}
-    submitted_at = [
-        batch.submitted_at for batch in run.store.batches() if batch.job_id in judging and batch.submitted_at
-    ]
+    last = max((batch.submitted_at or 0.0 for batch in run.store.batches() if batch.job_id in judging), default=0.0)
     labelled = newest(run.load_labels().annotations)
-    if labelled is not None and submitted_at and max(submitted_at) - labelled > _WEEK:
-        days = int((max(submitted_at) - labelled) / 86_400)
+    if labelled is not None and last - labelled > _WEEK:
         yield (
-            f"judges were asked {days} days after the newest label: `[jury] anchors = 20`, with an export `--to ppi` "
-            "as gold set, asks them again about labelled answers and shows whether they changed"
+            f"judges were asked {int((last - labelled) / 86_400)} days after the newest label: `[jury] anchors = 20`, "
+            "with an export `--to ppi` as gold set, asks them again about labelled answers and shows whether they "
+            "changed"
         )
 
 
@@ -397,16 +400,13 @@ def rejudged_verdicts(run: Run, columns: Sequence[str], *, anchors: bool = False
     of its jury are done. ``columns``: of the table ``rejudged``. ``anchors``: the verdicts of judges asked once
     more."""
     graded = {job.id for job in (anchor_jobs(run) if anchors else rejudging(run)) if job.graded}
-    juries: dict[str, list[str]] = defaultdict(list)
-    for job_id, rejudged in run.rejudging.items():
-        if rejudged.job.is_anchor == anchors:
-            juries[rejudged.about].append(job_id)
-    parts = [
-        pl.DataFrame(schema={name: VOTES[name] for name in PREDICTION} | {name: VERDICTS[name] for name in columns})
-    ]
-    for job_id in (job_id for jury in juries.values() if graded.issuperset(jury) for job_id in jury):
-        given = tables.read_part(run.folder.part("rejudged", job_id), columns=["item_id", *columns])
-        parts.append(run.rejudging[job_id].rows.select(PREDICTION).join(given, on="item_id", maintain_order="left"))
+    jobs = {job_id: rejudged for job_id, rejudged in run.rejudging.items() if rejudged.job.is_anchor == anchors}
+    undone = {rejudged.about for job_id, rejudged in jobs.items() if job_id not in graded}
+    parts = [pl.DataFrame(schema={**_ANSWER, **{name: VERDICTS[name] for name in columns}})]
+    for job_id, rejudged in jobs.items():
+        if rejudged.about not in undone:
+            given = tables.read_part(run.folder.part("rejudged", job_id), columns=["item_id", *columns])
+            parts.append(rejudged.rows.select(PREDICTION).join(given, on="item_id", maintain_order="left"))
     return pl.concat(parts)
 
 
@@ -446,11 +446,10 @@ def judged(run: Run, metric: str, votes: pl.DataFrame | None = None) -> pl.DataF
     own = votes.select(PREDICTION).join(
         recorded.select(*PREDICTION, "human"), on=PREDICTION, how="left", maintain_order="left"
     )
-    own = own.join(words.select(*PREDICTION, "correct", "about"), on=PREDICTION, how="left", maintain_order="left")
-    own = own.with_columns(human=pl.when(pl.col("about").is_null()).then("human").otherwise("correct"))
+    own = own.update(words.select(*PREDICTION, human="correct"), on=PREDICTION, include_nulls=True)
     other_answers = recorded.join(own, on=PREDICTION, how="anti", maintain_order="left")
-    answers = pl.concat([own.select(*PREDICTION, "human"), other_answers.select(*PREDICTION, "human")])
-    families = [(*_names(entrant(run, job)), job.spec.family) for job in finished_jobs(run)]
+    answers = pl.concat([own, other_answers.select(*PREDICTION, "human")])
+    families = [(*astuple(entrant(run, job)), job.spec.family) for job in finished_jobs(run)]
     schema = {name: JUDGED[name] for name in (*ENTRANT, "family")}
     family = pl.DataFrame(families, schema=schema, orient="row").unique(ENTRANT, keep="last")
     answers = answers.join(family, on=ENTRANT, how="left", maintain_order="left")
@@ -491,60 +490,44 @@ def jobs_of_round(run: Run, number: int) -> list[Job]:
     return [job for job in done if job.spec.sample == 1 + (number - 1) % counts[entrant(run, job)]]
 
 
-def write_board(run: Run) -> pl.DataFrame:
-    """Replace the run's leaderboard table; returns the board."""
-    boards = jury_boards(run, run.rules) if run.task.uses_jury else rule_board(run, run.rules)
-    rows = with_incomplete(_ranked(run, boards), incomplete_of(run))
-    origin = _with_progress(_origin(run, finished_jobs(run)), waiting_jobs(run))
+def _write_beside(run: Run, boards: RuleBoard | Sequence[JuryBoard]) -> None:
+    """Write the tables beside the board, for its pages: every two models against each other, and of a jury what labels
+    would do for the intervals (no row where nothing), the findings of `judges` (no row if no judge was asked, or for
+    too many verdicts), and the present labels (no table if the run never had any)."""
+    need: list[tables.Row] = []
     if isinstance(boards, RuleBoard):
-        _write_pairs(run, all_pairs(boards), None)
+        pairs = all_pairs(boards)
     else:
-        first = boards[0]
-        _write_pairs(run, all_pairs(first) if first.labels.height else [], first)
-        _write_judges(run, first)
-        write_labels(run, joined(run))
-    tables.write(run.folder.part("leaderboard", "leaderboard"), stored(rows), origin)
-    return rows
+        board, people = boards[0], joined(run)
+        pairs, is_small = all_pairs(board) if board.labels.height else [], board.votes.height <= MOST_PLANNED
+        if is_small and board.votes.height and (plan := outlook(board, length=0)).enough.labels:
+            now = plan.now.mean if board.labels.height else None
+            need = [{"labels": plan.enough.labels, "half_width_now": now, "half_width_then": plan.enough.mean}]
+        write_record(_part(run, "judges"), _diagnosis(run, board, people) if is_small else None)
+        rows = list(label_rows(run, people))
+        if rows or _part(run, "labels").exists():
+            tables.write(_part(run, "labels"), tables.frame("labels", rows))
+    tables.write(_part(run, "pairs"), tables.frame("pairs", [asdict(pair) for pair in pairs]))
+    tables.write(_part(run, "label_need"), tables.frame("label_need", need))
 
 
-def _write_pairs(run: Run, pairs: Sequence[Pair], board: JuryBoard | None) -> None:
-    """The tables beside the board, for its pages: every two models against each other, and what labels would do for the
-    intervals (no row where nothing)."""
-    rows = []
-    if board is not None and 0 < board.votes.height <= MOST_PLANNED:
-        need = outlook(board, length=0)
-        now = need.now.mean if board.labels.height else None
-        if need.enough.labels:
-            rows = [{"labels": need.enough.labels, "half_width_now": now, "half_width_then": need.enough.mean}]
-    tables.write(run.folder.part("pairs", "pairs"), tables.frame("pairs", [asdict(pair) for pair in pairs]))
-    tables.write(run.folder.part("label_need", "label_need"), tables.frame("label_need", rows))
-
-
-def _write_judges(run: Run, board: JuryBoard) -> None:
-    """Write the findings of `judges` on this board's jury; no row if no judge was asked, or for too many verdicts."""
-    record, votes, rules = None, board.votes, board.rules
-    verdicts = judged(run, rules.metric, votes) if votes.height <= MOST_PLANNED else pl.DataFrame(schema=JUDGED)
-    counts = tuple(count_verdicts(run.folder.tables))
-    if has_verdicts(verdicts) or (counts and verdicts.height):
-        people = annotator_agreement(joined(run, votes), rules.metric, rules.level)
-        record = DiagnosisRecord(diagnose(verdicts, board, judge_drift(run, rules.metric)), people, counts)
-    write_record(run.folder.part("judges", "judges"), record)
+def _diagnosis(run: Run, board: JuryBoard, people: JoinedLabels) -> DiagnosisRecord | None:
+    verdicts, counts = judged(run, board.rules.metric, board.votes), tuple(count_verdicts(run.folder.tables))
+    if not has_verdicts(verdicts) and not (counts and verdicts.height):
+        return None
+    diagnosis = diagnose(verdicts, board, judge_drift(run, board.rules.metric))
+    return DiagnosisRecord(diagnosis, annotator_agreement(people, board.rules.metric, board.rules.level), counts)
 
 
 def _votes(run: Run, jobs: Sequence[Job], metric: str) -> pl.DataFrame:
-    parts = [votes_of(scores_of(run, job, metric)) for job in jobs]
-    return pl.concat([pl.DataFrame(schema=VOTES), *parts])
+    return pl.concat([pl.DataFrame(schema=VOTES), *(votes_of(scores_of(run, job, metric)) for job in jobs)])
 
 
 def scores_of(run: Run, job: Job, metric: str) -> pl.DataFrame:
     """The job's rows of the table ``scores`` on one metric, with whose answers they are of."""
     scores = tables.read_part(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
-    participant = entrant(run, job)
-    return scores.with_columns(
-        provider=pl.lit(participant.provider),
-        n_hints=pl.lit(participant.n_hints, pl.Int64),
-        model=pl.lit(participant.model),
-    )
+    participant = asdict(entrant(run, job)).items()
+    return scores.with_columns(**{name: pl.lit(value, VOTES[name]) for name, value in participant})
 
 
 def entrant(run: Run, job: Job) -> Entrant:
@@ -570,18 +553,11 @@ def _marks(run: Run, job: Job, metric: str) -> pl.DataFrame:
 def _own_verdicts(run: Run, votes: pl.DataFrame, metric: str) -> pl.DataFrame:
     """Return answer, judge and verdict of the first round, for every readable verdict."""
     jobs, field = run.store.jobs(), METRIC_FIELDS.get(metric, metric)
-    parts = [
-        pl.DataFrame(schema={name: VOTES[name] for name in PREDICTION} | {"judge": pl.String, "verdict": pl.Boolean})
-    ]
+    parts = [pl.DataFrame(schema={**_ANSWER, "judge": pl.String, "verdict": pl.Boolean})]
     for job in jobs_of_round(run, 1):
-        participant = entrant(run, job)
-        mine = votes.filter(*(pl.col(name) == value for name, value in zip(ENTRANT, _names(participant), strict=True)))
+        mine = votes.filter(**asdict(entrant(run, job))).select(PREDICTION)
         for judge in (other for other in jobs if other.depends_on == job.id):
             given = tables.read_part(run.folder.part("verdicts", judge.id), columns=["item_id", "judge", field])
             given = given.rename({field: "verdict"}).drop_nulls("verdict")
-            parts.append(mine.select(PREDICTION).join(given, on="item_id", maintain_order="left"))
+            parts.append(mine.join(given, on="item_id", maintain_order="left"))
     return pl.concat(parts)
-
-
-def _names(participant: Entrant) -> tuple[str, str, int]:
-    return participant.model, participant.provider, participant.n_hints

@@ -111,14 +111,16 @@ def _reprice_requests(run: Run, job: Job, batches: Sequence[Batch], expected: di
         for charge in run.store.charges_of(batch.id):
             if not charge.is_answered:  # what it may have cost was bounded by the prices of its day
                 del old_costs[charge.custom_id]
+        costs = {name: bounds[name][batch.reask] for name in old_costs if name in bounds}
         if is_unsent:
-            expected[batch.id] = total(bounds[name][batch.reask].expected for name in old_costs if name in bounds)
-        costs = {name: bounds[name][batch.reask].most for name in old_costs if name in bounds}
-        costs = {
-            name: cost for name, cost in costs.items() if cost != old_costs[name] and (is_unsent or cost is not None)
+            expected[batch.id] = total(cost.expected for cost in costs.values())
+        changed = {
+            name: cost.most
+            for name, cost in costs.items()
+            if cost.most != old_costs[name] and (is_unsent or cost.most is not None)
         }
-        if costs:
-            run.store.set_max_costs(batch.id, costs)
+        if changed:
+            run.store.set_max_costs(batch.id, changed)
 
 
 def _bounds(run: Run, job: Job, deepest: int) -> Bounds:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Literal
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.item_list import item_list
+from layton_batch.files.items import item_list
 from layton_batch.records import Image, Item, JsonValue, Prompt, ResponseSchema
 from layton_batch.tasks.benchmark_rows import ItemRow, bundled_file
 from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings

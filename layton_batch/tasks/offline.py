@@ -20,8 +20,7 @@ import msgspec
 import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.sources import placed_rows
-from layton_batch.files.wrong_rows import unknown_item
+from layton_batch.files.sources import placed_rows, unknown_item
 from layton_batch.plug_ins import Registry
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings

@@ -14,7 +14,7 @@ from string import ascii_lowercase
 from typing import Literal
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.item_list import item_list
+from layton_batch.files.items import item_list
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.benchmark_rows import ItemRow, bundled_file, with_folders

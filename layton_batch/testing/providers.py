@@ -23,7 +23,7 @@ from layton_batch.errors import (
     TransientProviderError,
     UnknownStatusError,
 )
-from layton_batch.files.digests import file_digest
+from layton_batch.files.atomic import file_digest
 from layton_batch.providers import closing
 from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.providers.wire_json import request_line

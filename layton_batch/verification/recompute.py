@@ -18,8 +18,8 @@ import orjson
 import zstandard
 from sqlalchemy import select
 
-from layton_batch.batches.answer_table import read_outcomes, write_answers
-from layton_batch.batches.bill import Bill
+from layton_batch.batches.answers import read_outcomes, write_answers
+from layton_batch.batches.bill import TOKENS, Bill
 from layton_batch.batches.run_costs import has_charges
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits, tables
@@ -283,7 +283,7 @@ def _collect(run: Run, store: RunStore, batch: Batch, checked: Verification, *, 
     folder = run.folder.workspace.batch(store.run_id, batch.id)
     about = folder.root.relative_to(run.folder.workspace.root).as_posix()
     recorded, requests = store.ends_of(batch.id), store.asked_of(batch.id)
-    replies, outcomes = read_outcomes(folder, recorded, batch, run.providers.dialect(batch.provider).decode)
+    outcomes = read_outcomes(folder, recorded, batch, run.providers.dialect(batch.provider).decode)
     ends = outcomes.ends
     for number, (custom_id, end) in enumerate(recorded.items(), 1):
         if (now := ends[custom_id]) != end:
@@ -292,7 +292,7 @@ def _collect(run: Run, store: RunStore, batch: Batch, checked: Verification, *, 
             checked.differences.append(f"{about} row {number} ({custom_id}): {both}")
     prices = price_book(run.manifest, batch.ended_at or batch.due_at)
     bill = Bill(prices.price(batch.provider, batch.model), requests)
-    write_answers(folder, batch, replies, outcomes, bill.enter)
+    write_answers(folder, batch, outcomes, bill.enter)
     if store is not run.store:
         return 0
     charges = store.charges_of(batch.id)
@@ -300,7 +300,7 @@ def _collect(run: Run, store: RunStore, batch: Batch, checked: Verification, *, 
     checked.dollars += sum((charge.cost_usd for charge in charges if charge.cost_usd is not None), Decimal(0))
     charged, other_prices = {charge.custom_id: charge for charge in bill.charges}, 0
     for number, charge in enumerate(charges, 1):
-        computed, names = charged.pop(charge.custom_id, RequestCost(charge.custom_id)), _TOKENS
+        computed, names = charged.pop(charge.custom_id, RequestCost(charge.custom_id)), TOKENS
         is_same_price = computed.price_source == charge.price_source
         if is_repriced:
             names += ("unknown_cost", *(_COSTS if is_same_price else ()))
@@ -317,8 +317,4 @@ def _collect(run: Run, store: RunStore, batch: Batch, checked: Verification, *, 
     return other_prices
 
 
-_TOKENS: tuple[str, ...] = (
-    "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens",
-    "hour_write_tokens",
-)  # fmt: skip
 _COSTS = ("cost_usd", "unbatched_usd")

@@ -15,9 +15,10 @@ import polars as pl
 from polars.testing import assert_frame_equal
 from sqlalchemy import and_, select
 
+from layton_batch.batches.run_costs import cost_report
 from layton_batch.errors import DamagedTableError, DataError, MissingSourceError
 from layton_batch.files import tables
-from layton_batch.files.digests import changed_files
+from layton_batch.files.atomic import changed_files
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import FileDigest
@@ -28,7 +29,6 @@ from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import event_row, open_store, recorded_files
 from layton_batch.settings import Settings
 from layton_batch.site.build import ANSWERS, DIGESTS, FRONT, MARKER, SOURCES, build_site, differing_files, made_from
-from layton_batch.stages.publish import cost_report
 from layton_batch.states import OPEN
 from layton_batch.store import schema
 from layton_batch.store.engine import shown

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from layton_batch.costs import shipped_prices
-from layton_batch.costs.genai_source import is_same_model
+from layton_batch.costs import published_prices
 from layton_batch.costs.prices import PriceBook
+from layton_batch.costs.published_prices import is_same_model
 from layton_batch.costs.rates import Price, Rates, manifest_price
 from layton_batch.errors import ManifestError
 
@@ -198,7 +198,7 @@ def test_shipped_prices_entries_are_dated_and_may_supersede() -> None:
     supersedes = true
     source = "a notice"
     """
-    table = shipped_prices.parse(text)
+    table = published_prices.parse(text)
     price = table.superseding("openai", "GPT-5.1", date(2026, 11, 30))
     assert price is not None
     assert (price.batch.input, price.as_of, price.source) == (
@@ -211,7 +211,7 @@ def test_shipped_prices_entries_are_dated_and_may_supersede() -> None:
 
 
 def test_every_entry_of_the_shipped_prices_holds_together() -> None:
-    for price in (entry.price for entry in shipped_prices.load().price):
+    for price in (entry.price for entry in published_prices.load().price):
         assert price.batch.input <= price.standard.input
         assert price.batch.output <= price.standard.output
         assert price.as_of <= date(2026, 11, 21)

@@ -7,11 +7,10 @@ from decimal import Decimal
 import pytest
 
 from layton_batch.batches.bill import WITHOUT_PRICE, WITHOUT_USAGE, known_sums
-from layton_batch.costs.notes import differing_note
-from layton_batch.costs.report import build_report
+from layton_batch.costs.report import build_report, differing_note
 from layton_batch.costs.stated import CostComparison, CostTotals, comparison_json
 from layton_batch.providers.chat import dollars
-from layton_batch.records import JsonValue
+from layton_batch.records import JsonValue, RequestCost
 from layton_batch.reports.cost_document import report_json
 
 OURS = CostTotals(Decimal("2.00"), 1_000, 500)
@@ -66,7 +65,8 @@ def test_the_report_names_the_batches_that_differ_and_no_others() -> None:
     ],
 )
 def test_requests_of_unknown_cost_make_our_own_figure_unknown(reasons: list[str], ours: CostTotals) -> None:
-    assert known_sums(CostTotals(Decimal("0.75"), 30, 12), reasons) == ours
+    charge = RequestCost("r", input_tokens=30, output_tokens=12, cost_usd=Decimal("0.75"))
+    assert known_sums([charge], reasons) == ours
 
 
 @pytest.mark.parametrize(

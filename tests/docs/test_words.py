@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from layton_batch.files.leaderboard_columns import LEADERBOARD
-from layton_batch.files.table_columns import SCHEMAS
+from layton_batch.files.table_columns import LEADERBOARD, SCHEMAS
 from layton_batch.providers import BUILT_IN
 from layton_batch.tasks import BUILT_IN as TASKS
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.files import item_table
-from layton_batch.files.item_list import digest, item_list
+from layton_batch.files.items import digest, item_list, read_items, write_items
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Image, Item
 
@@ -17,17 +16,17 @@ ITEM = Item("a", "llm", "Logic", "How many?", payload={"answer": "7"}, picarats=
 
 def test_picarats_come_back_and_the_tasks_payload_is_as_it_was(tmp_path: Path) -> None:
     items = [ITEM, replace(ITEM, id="b", picarats=None)]
-    item_table.write(RunFolder(tmp_path), items)
-    assert item_table.read(RunFolder(tmp_path)) == items
+    write_items(RunFolder(tmp_path), items)
+    assert read_items(RunFolder(tmp_path)) == items
 
 
 def test_a_run_goes_on_with_the_items_that_it_froze(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(item_table, "PORTION_CHARACTERS", 3_000)
+    monkeypatch.setattr("layton_batch.files.items.PORTION_CHARACTERS", 3_000)
     items = item_list(
         replace(ITEM, id=str(number), images=(Image("image/png", "A" * (number % 7) * 100),), hints=("é", None))
         for number in range(100)
     )
-    item_table.write(RunFolder(tmp_path), items)
-    frozen = item_table.read(RunFolder(tmp_path))
+    write_items(RunFolder(tmp_path), items)
+    frozen = read_items(RunFolder(tmp_path))
     assert frozen == items
     assert digest(frozen) == digest(items)

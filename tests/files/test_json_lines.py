@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.files.json_lines import append_json_line
+from layton_batch.files.atomic import append_json_line
 from layton_batch.records import Event
 from layton_batch.runs.stores import EventLog
 

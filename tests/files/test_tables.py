@@ -30,7 +30,7 @@ def test_a_table_written_in_portions_is_the_table(tmp_path: Path, monkeypatch: p
             assert not path.exists()
 
     with tables.writing_frames(path, "grades") as add:
-        for portion in tables.portions(rows(), tables.row_characters):
+        for portion in tables.portions(rows(), lambda _row: 1):
             add(tables.frame("grades", portion))
     assert pl.read_parquet(path).equals(tables.frame("grades", marks(number)))
     assert list(path.parent.iterdir()) == [path]
@@ -45,7 +45,7 @@ def test_portions_hold_every_row_in_order_and_no_more_text_than_they_may(sizes: 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "PORTION_ROWS", 7)
         patch.setattr(tables, "PORTION_CHARACTERS", 50)
-        found = list(tables.portions(rows, tables.row_characters))
+        found = list(tables.portions(rows, lambda row: len(str(row["text"]))))
     assert [row for portion in found for row in portion] == rows
     assert all(0 < len(portion) <= 7 for portion in found)
     assert all(sum(len(str(row["text"])) for row in portion[:-1]) < 50 for portion in found)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from layton_batch.files import tables
-from layton_batch.files.digests import file_digest
+from layton_batch.files.atomic import file_digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings

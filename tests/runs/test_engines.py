@@ -16,7 +16,8 @@ from layton_batch.loop import drive
 from layton_batch.runs.job_engine import PROCESSES, THREADS, CallingThread, check_engine, opened_engine
 from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
-from layton_batch.stages.job_tables import count_votes, grade_apart
+from layton_batch.stages.grade import grade_apart
+from layton_batch.stages.score import count_votes
 from tests.support.cli_harness import call
 from tests.support.lab import Lab, lab, manifest_text, quiz_text
 from tests.support.tiers import tiered

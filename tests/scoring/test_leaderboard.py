@@ -15,7 +15,7 @@ import pytest
 
 from layton_batch.cli.surface import print_document
 from layton_batch.errors import DataError
-from layton_batch.files.leaderboard_columns import ESTIMATE, STORED
+from layton_batch.files.table_columns import ESTIMATE, STORED
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
 from layton_batch.reports.leaderboard_tables import Leaderboard, board_notes
 from layton_batch.scoring import board, leaderboard

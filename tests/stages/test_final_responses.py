@@ -11,13 +11,14 @@ import polars as pl
 import pytest
 
 import layton_batch as lb
+from layton_batch.batches.answers import locate_responses
 from layton_batch.errors import DamagedTableError, NotAgreedError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_folder
 from layton_batch.settings import Settings
-from layton_batch.stages.responses import locate_responses, served_others
+from layton_batch.stages.rank import served_others
 from layton_batch.states import Role
 from tests.support.cli_harness import desk
 from tests.support.lab import BUNDLED

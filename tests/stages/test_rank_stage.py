@@ -8,7 +8,7 @@ from typing import Any
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import Row, RowLocation
-from layton_batch.files.tables import frame, read, write
+from layton_batch.files.tables import frame, read, read_part, write
 from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.labels import Labels
 from layton_batch.scoring.evidence import content_key
@@ -75,6 +75,8 @@ def test_a_row_of_whom_another_model_answered_says_so_and_the_board_is_made_agai
     assert rank.rank(run)
     assert read(run.folder.tables, "leaderboard")["flags"].to_list() == ["", ""]
     served(run, "b", "b", "b-mini")
+    scores = run.folder.part("scores", "predict-b")
+    write(scores, read_part(scores), "made from the other answers")
     assert rank.rank(run)
     assert not rank.rank(run)
     flags = dict(read(run.folder.tables, "leaderboard").select("model", "flags").iter_rows())

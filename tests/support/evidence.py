@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import polars as pl
 
-from layton_batch.files.leaderboard_columns import ESTIMATE
+from layton_batch.files.table_columns import ESTIMATE
 from layton_batch.scoring.evidence import JUDGED, LABELS, MARKS, VOTES, Entrant
 from layton_batch.scoring.leaderboard import flags_of
 

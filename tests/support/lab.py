@@ -19,6 +19,7 @@ import polars as pl
 from sqlalchemy import func, select
 
 from layton_batch.batches import person
+from layton_batch.batches.run_costs import queried_costs
 from layton_batch.clock import Pacing
 from layton_batch.commands.known_items import bundled_answerer
 from layton_batch.costs.report import WHOLE, CostQuery, CostReport
@@ -42,7 +43,6 @@ from layton_batch.settings import Settings
 from layton_batch.stages.plan import plan
 from layton_batch.stages.preview import Preview as Preview
 from layton_batch.stages.preview import preview
-from layton_batch.stages.publish import queried_costs
 from layton_batch.store import schema
 from layton_batch.store.run_store import RunStore
 from tests.support.manual_clock import ManualClock

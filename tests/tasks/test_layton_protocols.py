@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.files import item_table
+from layton_batch.files.items import read_items, write_items
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Image, Item, JsonValue, Prediction
 from layton_batch.states import PredictionKind
@@ -78,8 +78,8 @@ def test_a_reference_that_the_row_lacks_is_not_filled_in_from_another_also_after
     lacking = item(task, solution=None)
     assert lacking.solution == "Count."
     assert "Riddle solution: None" in task.judge_prompt(candidate(lacking)).parts
-    item_table.write(RunFolder(tmp_path), [lacking])
-    (again,) = item_table.read(RunFolder(tmp_path))
+    write_items(RunFolder(tmp_path), [lacking])
+    (again,) = read_items(RunFolder(tmp_path))
     assert task.judge_prompt(candidate(again)) == task.judge_prompt(candidate(lacking))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from layton_batch.errors import DataError
-from layton_batch.files.item_list import item_list
+from layton_batch.files.items import item_list
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.benchmark_rows import ItemRow, bundled_file, with_folders

@@ -1,19 +1,28 @@
-"""Items in memory, their pictures on disk: 20,000 pictures of 200 KB do not fit in memory, and their texts do."""
+"""Items: their texts in memory and their pictures on disk, and a run's items as a table.
+
+20,000 pictures of 200 KB do not fit in memory, and their texts do. A run freezes its items when it begins, so that a
+source that changes later changes nothing.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
+from itertools import islice
 from typing import IO, Any
 
 import orjson
+import polars as pl
 
 from layton_batch.errors import file_error
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Image, Item
 
 _PICARATS = "_picarats"
@@ -170,3 +179,24 @@ def item_from(row: Mapping[str, Any]) -> Item:
         payload=payload,
         picarats=picarats,
     )
+
+
+PORTION_CHARACTERS = 8_000_000
+"""Characters of pictures that are frozen and read together: several portions are in memory at a time."""
+
+
+def write_items(folder: RunFolder, items: Sequence[Item]) -> None:
+    """Freeze the items."""
+    largest = max(map(picture_characters, items), default=0)
+    size = max(1, min(tables.PORTION_ROWS, PORTION_CHARACTERS // max(largest, 1)))
+    rows = item_rows(items)
+    portions = iter(lambda: list(islice(rows, size)), [])
+    with tables.writing_frames(folder.part("items", "items"), "items", pictures=largest > 0) as add:
+        for portion in portions:
+            add(pl.DataFrame(portion, schema=SCHEMAS["items"]))
+
+
+def read_items(folder: RunFolder) -> list[Item]:
+    """Read the frozen items, in their order. Raises DamagedTableError where they are gone or cannot be read."""
+    portions = tables.read_portions(folder.part("items", "items"), list(SCHEMAS["items"]), PORTION_CHARACTERS)
+    return item_list(item_from(row) for portion in portions for row in portion.iter_rows(named=True))
