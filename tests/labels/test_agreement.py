@@ -9,6 +9,7 @@ import pytest
 
 from layton_batch.scoring.annotations import Annotation, JoinedLabels
 from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.judge_quality import annotator_agreement
 from layton_batch.stats.raters import agreement, cohen_kappa, kappa
 from tests.support.oracle_values import oracle_values
 
