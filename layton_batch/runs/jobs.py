@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from layton_batch.files.run_folder import slug
 from layton_batch.manifest.asked import JUDGE_PROMPTS
@@ -18,9 +17,6 @@ from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, Judge, ModelSpec, Revision
 from layton_batch.states import Role
-
-if TYPE_CHECKING:
-    from layton_batch.runs.rejudging import RejudgeJob
 
 
 def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
@@ -98,13 +94,6 @@ def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, us
 def identified(manifest: Manifest, jobs: Iterable[Job]) -> list[Job]:
     """Return the jobs, each with its identity."""
     return [replace(job, identity=job_identity(manifest, job)) for job in jobs]
-
-
-def identified_rejudging(manifest: Manifest, rejudging: Iterable[RejudgeJob]) -> list[Job]:
-    """Return the jobs that rejudge, each with the identity of its requests and labelled answers."""
-    return [
-        replace(rejudged.job, identity=job_identity(manifest, rejudged.job, rejudged.about)) for rejudged in rejudging
-    ]
 
 
 def revision(

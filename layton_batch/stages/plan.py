@@ -9,16 +9,19 @@ depends on are in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from layton_batch.batches.person import withdraw
 from layton_batch.files import atomic
 from layton_batch.files.items import digest
+from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.imported import imported_models
-from layton_batch.runs.jobs import identified, identified_rejudging, plan_jobs, revision
+from layton_batch.runs.jobs import identified, job_identity, plan_jobs, revision
+from layton_batch.runs.rejudging import RejudgeJob
 from layton_batch.stages.ask import ask, ask_wanted
 from layton_batch.stages.prompts import reopen_juries
 from layton_batch.stages.reprice import reprice
@@ -71,7 +74,7 @@ def _asked_later(run: Run, jobs: Sequence[Job]) -> list[Job]:
         return []
     job_ids = {job.id for job in jobs}
     later = [rejudged for job_id, rejudged in run.rejudging.items() if job_id not in job_ids]
-    return identified_rejudging(run.manifest, later)
+    return _identified_rejudging(run.manifest, later)
 
 
 def _waits_for(run: Run, job: Job) -> str | None:
@@ -101,7 +104,7 @@ def _revise(run: Run) -> bool:
     manifest = run.manifest
     specs = [*manifest.asked_specs(), *(job.spec for job in _imported(run))]
     wanted = identified(manifest, plan_jobs(specs, manifest.panel(), manifest.seats, run.task.uses_jury))
-    wanted += identified_rejudging(manifest, run.wanted_rejudging)
+    wanted += _identified_rejudging(manifest, run.wanted_rejudging)
     changes = revision(run.store.all_jobs(), wanted, run.revision, items_digest, new_items=new_items)
     run.store.revise(changes, run.clock.now())
     run.forget_jobs()
@@ -127,3 +130,10 @@ def _put_away(run: Run) -> None:
     for batch in run.store.planned_of_retired():
         if batch.id not in run.threads.sending:  # else it is being sent
             withdraw(run, batch, "the manifest does not have its model any more")
+
+
+def _identified_rejudging(manifest: Manifest, rejudging: Iterable[RejudgeJob]) -> list[Job]:
+    """Return the jobs that rejudge, each with the identity of its requests and labelled answers."""
+    return [
+        replace(rejudged.job, identity=job_identity(manifest, rejudged.job, rejudged.about)) for rejudged in rejudging
+    ]
