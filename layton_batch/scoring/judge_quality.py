@@ -302,7 +302,7 @@ def _mistakes(labelled: pl.DataFrame) -> tuple[JuryMistake, ...]:
     return tuple(
         JuryMistake(
             **{name: row[name] for name in names},
-            wrong_judges=tuple(sorted(one["judge"] for one in row["verdicts"] if one["verdict"] != row["human"])),
+            wrong_judges=tuple(sorted(given["judge"] for given in row["verdicts"] if given["verdict"] != row["human"])),
         )
         for row in wrong.iter_rows(named=True)
     )

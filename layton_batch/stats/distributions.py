@@ -91,8 +91,8 @@ def long_tailed_set(pmf: FloatArray, level: float) -> tuple[int, int]:
 # ---- intervals -----------------------------------------------------------------------------------------------------
 
 
-def hypergeometric_test(found: IntArray, drawn: IntArray, marked: IntArray, total: IntArray) -> FloatArray:
-    """Chance that a number as unlikely as ``found`` of the ``marked`` among all is ``drawn`` at random: the exact
+def hypergeometric_test(number: IntArray, drawn: IntArray, marked: IntArray, total: IntArray) -> FloatArray:
+    """Chance that a number as unlikely as this ``number`` of the ``marked`` among all is ``drawn`` at random: the exact
     two-sided test. The arrays are broadcast against each other."""
     from scipy import special
 
@@ -101,10 +101,10 @@ def hypergeometric_test(found: IntArray, drawn: IntArray, marked: IntArray, tota
         among = np.where(is_there, k, 0)
         return np.where(is_there, -np.log1p(n) - special.betaln(n - among + 1, among + 1), -np.inf)
 
-    found, drawn, marked, total = (array[..., None] for array in np.broadcast_arrays(found, drawn, marked, total))
-    number = np.arange(int(drawn.max(initial=0)) + 1)
-    law = np.exp(log_choose(marked, number) + log_choose(total - marked, drawn - number) - log_choose(total, drawn))
-    same = np.take_along_axis(law, found, axis=-1)
+    number, drawn, marked, total = (array[..., None] for array in np.broadcast_arrays(number, drawn, marked, total))
+    every = np.arange(int(drawn.max(initial=0)) + 1)
+    law = np.exp(log_choose(marked, every) + log_choose(total - marked, drawn - every) - log_choose(total, drawn))
+    same = np.take_along_axis(law, number, axis=-1)
     return np.asarray((law * (law <= same * (1 + 1e-9))).sum(axis=-1))
 
 

@@ -326,8 +326,8 @@ def _no_longer_than_labels_alone(
     usable = (labels > 0) & _whatever_the_vote(counts)
     if error := fit.evidence.label_error:  # labels bound what people would say, and no answer is known to be right
         usable &= judged == items
-        told = (np.stack(distributions.beta_interval(level, alpha, beta)) - error) / (1 - 2 * error)
-        alone = (np.clip(told, 0.0, 1.0),) * 2
+        right = (np.stack(distributions.beta_interval(level, alpha, beta)) - error) / (1 - 2 * error)
+        alone = (np.clip(right, 0.0, 1.0),) * 2
     else:
         laws = distributions.beta_binomial_pmf(judged - labels, alpha, beta)
         sets = np.array([distributions.shortest_set(law, level) for law in laws]).reshape(-1, 2).T

@@ -167,7 +167,7 @@ class GridGrade:
 
 
 class GridProtocol(ABC):
-    """How a reply is read, and how what was read is compared. Neither raises, whatever the text."""
+    """The reading of a reply, and the comparison of what was read. Neither raises, whatever the text."""
 
     name: str
 
