@@ -162,6 +162,7 @@ class App:
             "now": _width(latest.outlook.now.mean),
             "enough": latest.outlook.enough.labels,
             "worth": _worth(latest.outlook),
+            "unsure": actions.unsure_note() or "",
             "agreement": _agreement(latest.agreement),
             "disputed": len(self.session.disputed()),
             "people": [f"{visible(name)}: {count}" for name, count in sorted(people.items())],

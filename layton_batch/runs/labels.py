@@ -37,6 +37,8 @@ from layton_batch.text import plural
 
 LABEL, UNSURE, SKIP, UNDO, FLAG, UNFLAG = "label", "unsure", "skip", "undo", "flag", "unflag"
 ON_ANSWERS = (LABEL, UNSURE, SKIP)
+MANY_UNSURE = 0.05
+"""Share of the answers that people saw, from which on what they are unsure about is said."""
 """Kinds of actions that an undo can take back."""
 _PREFIX = "annotate-"
 Content = TypeVar("Content", GoldSet, list[Annotation])
@@ -102,14 +104,27 @@ class LabelActions:
                     del active[at]
         return active
 
+    def _last_words(self) -> Iterator[LabelAction]:
+        """Yield the last action of each annotator on each answer that says what it is, or that they are unsure."""
+        for annotator in self.by_annotator:
+            words = (action for action in self.active(annotator) if action.kind in (LABEL, UNSURE))
+            yield from {_about(action): action for action in words}.values()
+
     def labels(self) -> Iterator[Annotation]:
         """Yield the labels that count. A later `unsure` on an answer removes its label."""
-        for annotator in self.by_annotator:
-            last: dict[tuple[tuple[str, str, str, int], bool], LabelAction] = {}
-            for action in self.active(annotator):
-                if action.kind in (LABEL, UNSURE):
-                    last[_about(action)] = action
-            yield from (action.label for action in last.values() if action.label is not None)
+        return (action.label for action in self._last_words() if action.label is not None)
+
+    def unsure_note(self) -> str | None:
+        """Return a sentence where people are unsure about many answers that nobody labelled; None: about few."""
+        words = list(self._last_words())
+        answers = {action.answer for action in words}
+        unsure = len(answers - {action.answer for action in words if action.kind == LABEL})
+        if not unsure or unsure < MANY_UNSURE * len(answers):
+            return None
+        return (
+            f"people are unsure about {unsure} of {plural(len(answers), 'answer')}, which have no label: hard answers "
+            "without labels make intervals too short; `layton-batch label` shows them to somebody else"
+        )
 
     def flags(self) -> dict[str, list[LabelAction]]:
         """Return the flags of each item that were not removed, at most one of each annotator."""
@@ -479,6 +494,7 @@ class LabelSources:
         notes += [f"{reason}; the line is passed over" for reason in actions.foreign[:_MOST_NOTED]]
         if (more := len(actions.foreign) - _MOST_NOTED) > 0:
             notes.append(f"{plural(more, 'more line')} of the labelling app's files passed over")
+        notes += filter(None, [actions.unsure_note()])
         return list(actions.labels())
 
     def _first(self) -> Mapping[tuple[object, ...], object]:

@@ -80,8 +80,11 @@ def test_unsure_is_no_label_takes_an_earlier_one_away_and_shows_the_answer_to_so
         assert ada.post("/unsure", id=shown).status_code == 303
         assert number_of_labels(root) == 0
         assert ada.shown() != shown
+        assert "unsure" in ada.get("/progress.json").json()["unsure"]
+        assert "unsure" in call("leaderboard", root.name).err
         bob = ada.named("bob")
         assert shown in {bob.label() for _ in range(3)}
+        assert not ada.get("/progress.json").json()["unsure"]
 
 
 FOREIGN = (b'{"kind": "label", "item_id": 7}', b'{"hello": "world"}', b'{"kind": "drop", "n_hints": 0}', b"{}")
