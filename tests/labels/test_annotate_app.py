@@ -12,6 +12,7 @@ from layton_batch.annotate.session import _share
 from layton_batch.cli import labelling
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.labels import read_label_actions
+from layton_batch.scoring.label_plan import AS_SHORT
 from tests.labels.conftest import Copied
 from tests.labels.label_runs import ANNOTATED, WITH_GOLD, answers, board, exported, labels_used
 from tests.labels.opened_app import Opened, opened
@@ -158,12 +159,16 @@ def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied, unt
     )
     rows = {(row["item_id"], row["provider"], row["model"], row["n_hints"]) for row in plan["rows"]}
     assert len(rows & set(forecast.queue)) == 12
-    for expected, widths in (
-        (forecast.outlook.now, [model["half_width_now"] for model in plan["models"]]),
-        (forecast.outlook.enough, [model["half_width_then"] for model in least["models"]]),
+    for expected, widths, about in (
+        (forecast.outlook.now, [model["half_width_now"] for model in plan["models"]], 0.001),
+        (
+            forecast.outlook.enough,
+            [model["half_width_then"] for model in least["models"]],
+            AS_SHORT - 1,
+        ),  # of one trial
     ):
-        assert abs(expected.mean - sum(widths) / len(widths)) < 0.02
-        assert abs(expected.widest - max(widths)) < 0.02
+        assert expected.mean == pytest.approx(sum(widths) / len(widths), rel=about)
+        assert expected.widest == pytest.approx(max(widths), rel=about)
 
 
 def test_ctrl_c_ends_the_app_well(copied: Copied, monkeypatch: pytest.MonkeyPatch) -> None:
