@@ -68,7 +68,7 @@ def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -
         drawn.add(states)
     ends = ((1 - level) / 2, (1 + level) / 2)
     new = np.stack(distributions.beta_mixture_quantiles(ends, *new_law))
-    here, new = _no_longer_than_labels_alone(fit, (here, new), level)
+    here, new = _no_longer_than_labels_alone(fit, (here, new), (mean, new_score), level)
     new = _no_shorter_than_sampling(items, mean, new, level)
     low, high = np.minimum(here[0], mean), np.maximum(here[1], mean)
     new_low, new_high = np.minimum(new[0], np.minimum(new_score, mean)), np.maximum(new[1], np.maximum(new_score, mean))
@@ -316,9 +316,10 @@ def _mean_rates(n: IntArray, expected: FloatArray, share: Mapping[int, FloatArra
 
 
 def _no_longer_than_labels_alone(
-    fit: Fit, ends: tuple[FloatArray, FloatArray], level: float
+    fit: Fit, ends: tuple[FloatArray, FloatArray], scores: tuple[FloatArray, FloatArray], level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """The ends [2, K] on these items and on new ones; where the model's own labels alone give closer ones, those."""
+    """The ends [2, K] on these items and on new ones; where the model's own labels alone give closer ones, those.
+    Labels that contradict the score are few, or were not taken whatever the vote."""
     counts = fit.counts
     labels, positives = counts.own_labels.sum(axis=1), counts.own_positives.sum(axis=1)
     alpha, beta = positives + PRIOR, labels - positives + PRIOR
@@ -335,8 +336,10 @@ def _no_longer_than_labels_alone(
         square = rate * (alpha + 1) / (alpha + beta + 1) * share * (judged + 1) / (items + 1)
         alone = (sets + positives) / items, np.stack(distributions.beta_interval(level, *_beta(share * rate, square)))
     return tuple(  # type: ignore[return-value]
-        np.where(usable & (by_labels[1] - by_labels[0] < joint[1] - joint[0]), by_labels, joint)
-        for by_labels, joint in zip(alone, ends, strict=True)
+        np.where(
+            usable & (low <= score) & (score <= high) & (high - low < joint[1] - joint[0]), np.stack([low, high]), joint
+        )
+        for (low, high), joint, score in zip(alone, ends, scores, strict=True)
     )
 
 
@@ -345,7 +348,7 @@ def _whatever_the_vote(counts: Counts) -> FloatArray:
     the strictest of which counts once for every vote."""
     n, labels = counts.n.sum(axis=1, keepdims=True), counts.own_labels.sum(axis=1, keepdims=True)
     chance = distributions.hypergeometric_test(counts.own_labels, labels, counts.n, n)
-    strictest = chance.min(axis=1) * (counts.n > 0).sum(axis=1)
+    strictest = chance.min(axis=1, initial=1.0) * (counts.n > 0).sum(axis=1)
     return np.asarray((strictest >= _BY_CHANCE) | (n == labels)[:, 0])
 
 

@@ -181,24 +181,44 @@ def test_errors_in_the_abilities_do_not_flatten_the_slope(boards: int) -> None:
     assert 0.8 < np.mean(slopes) < 1.4
 
 
+@pytest.mark.parametrize("error", [0.0, 0.02])
 @pytest.mark.parametrize(
     ("world", "boards"),
     tiered(
-        ("honest", "noisy .65", "near useless .58", "10 labels"), (1, 3), ci=[("honest", 1), ("near useless .58", 1)]
+        ("honest", "noisy .65", "near useless .58", "floors", "20 items"), (2, 6),
+        ci=[("near useless .58", 2), ("floors", 2), ("20 items", 2)],
     ),
-)
-def test_no_interval_is_longer_than_the_model_s_own_labels_give_without_a_jury(world: str, boards: int) -> None:
+)  # fmt: skip
+def test_no_interval_is_longer_than_the_model_s_own_labels_give_without_a_jury(
+    world: str, boards: int, error: float
+) -> None:
+    """Unless that one leaves the score out. Labels that may be wrong give a longer one."""
     for seed in range(boards):
         board = draw_truth_first(TRUTH_WORLDS[world], np.random.default_rng(seed))
         counts = count(board.target, board.gold)
         labels, yes = counts.own_labels.sum(axis=1), counts.own_positives.sum(axis=1)
-        low, high = beta_interval(0.95, yes + 0.5, labels - yes + 0.5)
+        low, high = (end / (1 - 2 * error) for end in beta_interval(0.95, yes + 0.5, labels - yes + 0.5))
+        low, high = low - error / (1 - 2 * error), high - error / (1 - 2 * error)
         laws = beta_binomial_pmf(counts.items - labels, yes + 0.5, labels - yes + 0.5)
-        rows = rows_of(summarize(fit(counts)))
+        rows = rows_of(summarize(fit(counts, label_error=error)))
         for k in np.flatnonzero(labels):
-            assert rows[k].new_upper - rows[k].new_lower <= high[k] - low[k] + 1e-9
-            first, last = shortest_set(laws[k], 0.95)
-            assert rows[k].upper - rows[k].lower <= (last - first) / counts.items[k] + 1e-9
+            first, last = shortest_set(laws[k], 0.95) + yes[k]
+            row, items = rows[k], counts.items[k]
+            if low[k] <= min(row.score, row.new_score) and max(row.score, row.new_score) <= high[k]:
+                assert row.new_upper - row.new_lower <= high[k] - low[k] + 1e-9
+            if not error and first <= row.score * items <= last:
+                assert row.upper - row.lower <= (last - first) / items + 1e-9
+
+
+@pytest.mark.parametrize("items", [3, 5, 9])
+def test_few_items_say_no_more_of_new_ones_than_if_it_was_known_which_are_right(items: int) -> None:
+    world = replace(TRUTH_WORLDS["5 items, 1 model"], items=items, labels=2)
+    assert isinstance(world, TruthWorld)
+    for seed in range(4):
+        board = draw_truth_first(world, np.random.default_rng(seed))
+        (row,) = rows_of(summarize(fit(count(board.target, board.gold))))
+        low, high = beta_interval(0.95, np.array([items * row.score + 0.5]), np.array([items * (1 - row.score) + 0.5]))
+        assert row.new_upper - row.new_lower >= high[0] - low[0] - 1e-9
 
 
 def test_a_jury_that_is_always_right_leaves_the_interval_of_as_many_labels_as_items() -> None:

@@ -68,7 +68,7 @@ def numbers(rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     def tidy(value: Any) -> Any:
         return round(value, 9) if isinstance(value, float) else value
 
-    return [tuple(tidy(getattr(r, f.name)) for f in dataclasses.fields(r)) for r in rows]
+    return [tuple(map(tidy, dataclasses.astuple(r) if dataclasses.is_dataclass(r) else r)) for r in rows]
 
 
 @FITTED
