@@ -75,7 +75,7 @@ def play(world: str, number: int, *, drawn: bool) -> Played:
         width_new=(100 * on_new.half_width).round(3).tolist(),
         alone=alone,
         alone_new=alone_new,
-        pairs=(_pairs(on_these.draws, here), _pairs(on_new.draws, new)) if drawn else None,
+        pairs=(_pairs(on_these.draws, here), _pairs(on_new.draws, new)) if drawn and len(here) > 1 else None,
         ranks=(_ranks(on_these, here), _ranks(on_new, new)) if drawn else None,
         seconds=round(spent, 3),
         warned=warned,

@@ -36,9 +36,9 @@ STEP, REACH = 0.3, 6.0
 ABILITIES: FloatArray = np.arange(-REACH, REACH + STEP / 2, STEP)
 ABILITY_SPREAD = 1.5
 SLOPE_MEAN, SLOPE_SD = 0.5, 0.5
+UNLABELLED_SLOPE = 1.0
+"""Mean of the slope where nothing is labelled: judges may err alike on everybody's answers, and often."""
 VOTE_SPREAD, LEAST_RATE, SEAT_SPREAD = 1.25, 0.03, 1.5
-UNLABELLED_SPREAD = 2.5
-"""Deviation of what a vote means where nothing is labelled: judges may be right in .94 of cases, or in .75."""
 OWN_SPREAD, KINDNESS_SPREAD = 0.35, 0.4  # scales of half-normal priors
 UNKNOWN_KINDNESS = 0.7
 """Deviation of the kindness to a maker of whose models no answer has a label."""
@@ -285,8 +285,8 @@ class _Prior:
         return np.asarray(np.log(rate / (1 - rate)))
 
     @property
-    def spread(self) -> float:
-        return VOTE_SPREAD if self.counts.labels.any() else UNLABELLED_SPREAD
+    def slope(self) -> float:
+        return SLOPE_MEAN if self.counts.labels.any() else UNLABELLED_SLOPE
 
     @cached_property
     def _seated(self) -> IntArray:
@@ -316,9 +316,9 @@ class _Prior:
     def logs(self, vectors: FloatArray) -> FloatArray:
         """[M] log density, minus infinity where the log odds do not rise with the share."""
         by_share, by_seats, unjudged, slope, spreads = self._parts(vectors)
-        logs = -0.5 * (((by_share - self.centre) / self.spread) ** 2).sum(axis=1) - 0.5 * (by_seats**2).sum(axis=1)
+        logs = -0.5 * (((by_share - self.centre) / VOTE_SPREAD) ** 2).sum(axis=1) - 0.5 * (by_seats**2).sum(axis=1)
         logs -= 0.5 * (np.logaddexp(0, unjudged) + np.logaddexp(0, -unjudged)).sum(axis=1)  # Jeffreys
-        logs -= 0.5 * ((slope[:, 0] - SLOPE_MEAN) / SLOPE_SD) ** 2 + 0.5 * (spreads**2).sum(axis=1)
+        logs -= 0.5 * ((slope[:, 0] - self.slope) / SLOPE_SD) ** 2 + 0.5 * (spreads**2).sum(axis=1)
         return np.where((np.diff(by_share, axis=1) < 0).any(axis=1), -np.inf, logs)
 
     def guess(self) -> tuple[FloatArray, FloatArray]:
@@ -331,9 +331,9 @@ class _Prior:
             count = labels[votes].sum()
             rate = (positives[votes].sum() + 2 * _sigmoid(self.centre[at])) / (count + 2)
             mean[at] = np.log(rate / (1 - rate))
-            deviation[at] = (1 / (0.5 * count * rate * (1 - rate) + 1 / self.spread**2) + 0.01) ** 0.5
+            deviation[at] = (1 / (0.5 * count * rate * (1 - rate) + 1 / VOTE_SPREAD**2) + 0.01) ** 0.5
         mean[:shares] = np.maximum.accumulate(mean[:shares]) + 0.05 * np.arange(shares)
-        mean[-3], deviation[-3] = SLOPE_MEAN, SLOPE_SD
+        mean[-3], deviation[-3] = self.slope, SLOPE_SD
         return mean, deviation
 
 
