@@ -21,8 +21,8 @@ SCHEMA: Mapping[str, pl.DataType] = {name: column.dtype for name, column in LEAD
 HIERARCHICAL, PAPER, RULE, UNCALIBRATED = "hierarchical", "paper", "rule", "uncalibrated"
 PAPER_LEVEL = 0.95
 CONDITION = (
-    "Uncalibrated: no human label counts here. Scores and intervals assume judges that are right in about nine of ten "
-    "cases; without labels nobody can tell worse judges."
+    "Uncalibrated: no human label counts here. Scores assume judges that are right in about nine of ten cases, and "
+    "intervals in three of four; without labels nobody can tell worse judges."
 )
 AIM_POINTS = 3
 """The half width, in points, for which an uncalibrated board says how many labels it takes."""
