@@ -36,8 +36,8 @@ STEP, REACH = 0.3, 6.0
 ABILITIES: FloatArray = np.arange(-REACH, REACH + STEP / 2, STEP)
 ABILITY_SPREAD = 1.5
 SLOPE_MEAN, SLOPE_SD = 0.5, 0.5
-UNLABELLED_SLOPE = 1.0
-"""Mean of the slope where nothing is labelled: judges may err alike on everybody's answers, and often."""
+UNKNOWN_SLOPE = 1.0
+"""Mean of the slope where labels on at most one model say nothing of it: judges may err alike on all answers."""
 VOTE_SPREAD, LEAST_RATE, SEAT_SPREAD = 1.25, 0.03, 1.5
 OWN_SPREAD, KINDNESS_SPREAD = 0.35, 0.4  # scales of half-normal priors
 UNKNOWN_KINDNESS = 0.7
@@ -286,7 +286,8 @@ class _Prior:
 
     @property
     def slope(self) -> float:
-        return SLOPE_MEAN if self.counts.labels.any() else UNLABELLED_SLOPE
+        is_known = self.counts.labels.any(axis=1).sum() > 1
+        return SLOPE_MEAN if is_known else UNKNOWN_SLOPE
 
     @cached_property
     def _seated(self) -> IntArray:

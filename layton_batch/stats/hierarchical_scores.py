@@ -347,7 +347,11 @@ def _whatever_the_vote(counts: Counts) -> FloatArray:
     """[K] whether a model's labels are spread over its votes as chance would have it: by the exact test of each vote,
     the strictest of which counts once for every vote."""
     n, labels = counts.n.sum(axis=1, keepdims=True), counts.own_labels.sum(axis=1, keepdims=True)
-    chance = distributions.hypergeometric_test(counts.own_labels, labels, counts.n, n)
+    tests = (
+        distributions.hypergeometric_test(*of_model)
+        for of_model in zip(counts.own_labels, labels, counts.n, n, strict=True)
+    )
+    chance = np.array(list(tests)).reshape(counts.n.shape)
     strictest = chance.min(axis=1, initial=1.0) * (counts.n > 0).sum(axis=1)
     return np.asarray((strictest >= _BY_CHANCE) | (n == labels)[:, 0])
 

@@ -297,3 +297,16 @@ def test_without_labels_intervals_hold_for_judges_as_good_as_usual(boards: int) 
     held, width = held_by(world, boards)
     assert held.mean() >= 0.93
     assert width.mean() < 0.25
+
+
+@pytest.mark.parametrize("boards", tiered((6, 20), ci=(6,)))
+@pytest.mark.parametrize("labels", [0, 3])
+def test_before_two_models_have_labels_intervals_hold_for_noisy_judges_too(labels: int, boards: int) -> None:
+    world = replace(
+        TRUTH_WORLDS["no labels, noisy .75"], labels=labels, own=(0.8,), own_makers=(0,),
+        newcomers=(0.85, 0.6, 0.7, 0.9, 0.4), new_makers=(1, 2, 3, 1, 2),
+    )  # fmt: skip
+    assert isinstance(world, TruthWorld)
+    held, width = held_by(world, boards, on_new=True)
+    assert held.mean() >= 0.93
+    assert width.mean() < 0.32
