@@ -48,7 +48,7 @@ _KEYS = (
     ("?", "this help"),
 )
 Act = Callable[[str, FormData], Response]
-"""What a form asks for, with the name of who labels; returns where the browser goes."""
+"""Does what a form asks for, in the name of whoever labels; returns where the browser goes."""
 
 
 @dataclass(eq=False)

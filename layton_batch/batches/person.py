@@ -1,4 +1,4 @@
-"""What a person says of batches: stop them all, and where a lost one is.
+"""A person's commands about batches: stop them all, and say where a lost one is.
 
 Nothing more is sent of a cancelled run; what providers have is asked to stop, and is still collected. Whoever drives
 the run meanwhile leaves a lost batch alone.

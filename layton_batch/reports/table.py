@@ -1,4 +1,4 @@
-"""What a command returns, and one way to show a table: on a terminal, as CSV, Markdown, JSON or HTML.
+"""The document that a command returns, and one way to show a table: on a terminal, as CSV, Markdown, JSON or HTML.
 
 Names in a table come from manifests, models and providers. Each form guards against what a name could do in it: move
 the cursor, start a formula in a spreadsheet, break out of a Markdown cell.

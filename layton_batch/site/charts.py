@@ -59,7 +59,7 @@ _PAGE_COLOURS = {
 }  # fmt: skip
 """Variables of the page's style sheet, light or dark, that replace colours of the file."""
 _VIEWS = {"": ("", ""), "new": ("", " (new items)"), "these": ("_this_set", " (this set)")}
-"""By the key of a target: the ends of the name of a chart's files, and of its title."""
+"""Ends of the name of a chart's files, and of its title, by the key of a target."""
 
 
 @dataclass(frozen=True, slots=True)

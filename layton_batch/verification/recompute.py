@@ -1,5 +1,5 @@
-"""What a run is computed from, without the results: rows, raw results, items, labels, snapshots of boards; and
-computing it again from its raw replies, by the pipeline's own stages."""
+"""Sources of a run, without its results: rows, raw replies, items, labels, snapshots of boards; and computing it again
+from these, by the pipeline's own stages."""
 
 from __future__ import annotations
 

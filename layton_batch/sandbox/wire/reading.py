@@ -1,5 +1,5 @@
-"""What the rows of all providers share: messages of text and pictures, a schema for the reply, and the two reply forms
-of OpenAI, chat completions, which six more providers write, and responses.
+"""Parts that the rows of all providers share: messages of text and pictures, a schema for the reply, and the two reply
+forms of OpenAI, chat completions, which six more providers write, and responses.
 
 A row is refused for what the providers' documents refuse it for; what a parameter means is the model's business.
 """
