@@ -3,17 +3,13 @@ reply that holds every result of a batch. Neither is held in memory."""
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Iterator
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from tempfile import TemporaryFile
 
-import msgspec
-
-from layton_batch.errors import FileError
+from layton_batch.errors import FileError, ProviderReplyError
 from layton_batch.providers.wire_errors import CUSTOM_ID
-from layton_batch.providers.wire_json import JsonObject, parse_json, parse_object
+from layton_batch.providers.wire_json import JsonObject, parse_object
 
 # ---- requests
 
@@ -67,30 +63,68 @@ def first_custom_ids(results: Iterator[bytes]) -> frozenset[str]:
 
 # ---- results
 
+# Possessive quantifiers: a string of megabytes is passed in one step. The group is there where a string goes on in the
+# next piece of the reply, perhaps within an escape.
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(\\?\Z))|[{}\[\],]', re.DOTALL)
 
-def inline_results(
-    pieces: Iterable[bytes], name: str, provider: str, reply_name: str
-) -> tuple[Iterator[bytes], JsonObject]:
-    """Return the elements of the array under ``name`` in a JSON object, each as a line without the newline, and the
-    object without them. Raises ProviderReplyError for what is no whole object.
 
-    The reply is held on disk. One with what JSON lacks, such as half a surrogate pair, is read in memory.
-    """
-    rows: Iterator[bytes]
-    with TemporaryFile() as file:
-        file.writelines(pieces)
-        file.flush()
-        try:
-            fields = msgspec.json.decode(mmap(file.fileno(), 0, access=ACCESS_READ), type=dict[str, msgspec.Raw])
-            results = msgspec.json.decode(fields.get(name, b"[]"), type=list[msgspec.Raw])
-            rest = {key: parse_json(bytes(value), provider, reply_name) for key, value in fields.items() if key != name}
-            if name in fields:
-                rest[name] = []
-            rows = (bytes(row).replace(b"\n", b" ").replace(b"\r", b" ") for row in results)  # none within a text
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            file.seek(0)
-            rest = dict(parse_object(file.read(), provider, reply_name))
-            rows = iter(())
-            if isinstance(listed := rest.get(name), list):
-                rows, rest[name] = (json.dumps(row).encode() for row in listed), []
-    return rows, rest
+class InlineResults:
+    """The elements of the array under ``name`` at the top of a JSON object, and the object without them."""
+
+    def __init__(self, pieces: Iterable[bytes], name: str, provider: str, reply_name: str) -> None:
+        self._pieces = pieces
+        self._name = b'"%s"' % name.encode()
+        self._provider, self._what = provider, reply_name
+        self._rest = bytearray()
+        self._depth = 0
+        self._key = b""  # the last string at the top; where an array follows, its key
+        self._inside = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Each element as one line, without the newline; once. Raises ProviderReplyError where the reply ends within
+        the object. That the elements are JSON is for the caller to check."""
+        held, begin, scan = b"", 0, 0  # `begin`: of the current element, or of what is not yet in the rest
+        for piece in self._pieces:
+            held, begin, scan = held[begin:] + piece, 0, scan - begin
+            for token in _TOKEN.finditer(held, scan):
+                scan = token.start()
+                if token[1] is not None:
+                    break  # the string's end is still to come
+                scan = token.end()
+                was_inside = self._inside
+                if not self._passes_a_border(token[0]):
+                    continue
+                if was_inside and (element := held[begin : token.start()].strip()):
+                    yield element.replace(b"\n", b" ").replace(b"\r", b" ")  # line ends stand only between tokens
+                if not was_inside:
+                    self._rest += held[begin : token.end()]
+                begin = token.end() if self._inside else token.start()
+            if not self._inside:
+                self._rest += held[begin:scan]
+                begin = scan
+        self._rest += held[begin:]
+        if self._depth or self._inside:
+            raise ProviderReplyError(f"{self._provider}: {self._what} breaks off")
+
+    def rest(self) -> JsonObject:
+        """The object without the array's elements, after they were all taken. Raises ProviderReplyError for what is
+        no JSON object."""
+        return parse_object(bytes(self._rest), self._provider, self._what)
+
+    def _passes_a_border(self, token: bytes) -> bool:
+        """Return whether the token begins the array, ends it or separates two of its elements."""
+        mark = token[:1]
+        if mark == b'"':
+            self._key = token if self._depth == 1 else self._key
+            return False
+        if mark in b"{[":
+            self._depth += 1
+            begins = mark == b"[" and self._depth == 2 and self._key == self._name
+            self._inside = self._inside or begins
+            return begins
+        if mark in b"}]":
+            self._depth -= 1
+            ends = self._inside and self._depth == 1
+            self._inside = self._inside and not ends
+            return ends
+        return self._inside and self._depth == 2

@@ -128,16 +128,19 @@ class OpenRouter(OpenAIElsewhere):
                 )
 
     def snapshot(self, provider_id: str) -> Snapshot:
-        return self._read(self._batch(provider_id)[1], provider_id)
+        batch = self._batch(provider_id)
+        for _ in batch:
+            pass
+        return self._read(batch.rest(), provider_id)
 
     def _download(self, ref: str, start: int = 0) -> Generator[bytes, None, None]:
-        for row in self._batch(ref)[0]:
+        for row in self._batch(ref):
             yield row + b"\n"
 
-    def _batch(self, provider_id: str) -> tuple[Iterator[bytes], JsonObject]:
-        """Read the results of a batch, and the batch without them."""
+    def _batch(self, provider_id: str) -> inline.InlineResults:
+        """Read a batch with its results."""
         pieces = self._stream(self._url(f"/batches/{provider_id}"), f"read batch {provider_id}")
-        return inline.inline_results(pieces, "results", self.name, f"batch {provider_id}")
+        return inline.InlineResults(pieces, "results", self.name, f"batch {provider_id}")
 
     def cancel(self, provider_id: str) -> None:
         if self.snapshot(provider_id).state is not Lifecycle.ENDED:
