@@ -91,9 +91,12 @@ class _Evaluator(BaseModel):
 
 # ---- names: key items and locations
 
-_DENIED = re.compile(r"(?:\b(?:not|never|no|nor|without|rather than|instead of)\b|不是|并非|不在)[^.;:!?,\n]{0,30}$")
-_SPACED = r"[^\W\u0e00-\U0010ffff]"
-"""A letter of a word: scripts without blanks have no words."""
+_DENIED = re.compile(
+    r"(?:\b(?:not|never|no|neither|nor|without|isn't|wasn't|rather than|instead of|except)\b|不是|并非|不在)"
+    r"[^.;:!?,\n]{0,30}$"
+)
+_SPACED = r"[^\W_\u0e00-\u0eff\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff]"
+"""A letter or digit of a script that has blanks between words."""
 
 
 def _folded(text: str) -> str:
@@ -111,8 +114,15 @@ def _mentions(text: str, names: Sequence[str]) -> bool:
     return any(
         not _DENIED.search(text[max(0, match.start() - 60) : match.start()])
         for name in filter(None, names)
-        for match in re.finditer(f"(?<!{_SPACED}){re.escape(name)}{'' if ' ' in name else f'(?!{_SPACED})'}", text)
+        for match in re.finditer(_whole(name), text)
     )
+
+
+def _whole(name: str) -> str:
+    """Return the pattern of a name: at an end that is a letter or digit no other one follows."""
+    begins = f"(?<!{_SPACED})" if re.match(_SPACED, name) else ""
+    ends = f"(?!{_SPACED})" if " " not in name and re.match(_SPACED, name[-1]) else ""
+    return f"{begins}{re.escape(name)}{ends}"
 
 
 class _KeyItems(_Evaluator):
@@ -165,6 +175,8 @@ class _Choices(_Evaluator):
 
     def mark(self, statement: Statement) -> RomeGrade:
         wanted, text = set(_BETWEEN_LETTERS.sub("", self.label).upper()), statement.answer
+        if not wanted:
+            raise ValueError("label names no letter")
         bare = _BETWEEN_LETTERS.sub("", text)
         if re.fullmatch(f"[A-Z]{{1,26}}|[a-z]{{{len(wanted)}}}", bare):
             letters = bare.upper() if len(set(bare)) == len(bare) else ""
@@ -187,7 +199,7 @@ class _OrderedList(_Evaluator):
 
     def mark(self, statement: Statement) -> RomeGrade:
         if isinstance(self.order, str):
-            things = _parts(self.order)
+            things = _parts(_spelled(self.order))
             things = things if len(things) > 1 else list("".join(things))
         else:
             things = [_folded(str(thing)) for thing in self.order]
@@ -261,8 +273,8 @@ def grade(evaluator: str, arguments: Mapping[str, JsonValue], reply: str) -> Rom
     try:
         return rule.model_validate(dict(arguments)).mark(statement)
     except ValidationError as error:
-        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        reason = f"{'; '.join(faults)} ({evaluator} takes {', '.join(rule.model_fields)})"
+        fault = error.errors()[0]
+        reason = f"{fault['loc'][0]}: {fault['msg']} ({evaluator} takes {', '.join(rule.model_fields)})"
     except (ValueError, OverflowError) as error:
         reason = str(error)
     return RomeGrade(0, statement.text, reason)

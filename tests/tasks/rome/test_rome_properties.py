@@ -91,6 +91,29 @@ def test_a_name_is_found_and_others_and_parts_of_words_are_not(name: str, other:
         assert score("location", label.format(f"not {name}, {other}"), location_fine_grained=[name]) == 0
 
 
+@pytest.mark.parametrize(("evaluator", "reply", "arguments", "right"), [
+    ("key_items", "_Paris_", {"key_items": [["Paris"]]}, 1), ("key_items", "5米", {"key_items": [["米"]]}, 1),
+    ("key_items", "2023年", {"key_items": [["年"]]}, 1), ("key_items", "JR东京站", {"key_items": [["东京"]]}, 1),
+    ("key_items", "about 25°C", {"key_items": [["°C"]]}, 1), ("key_items", "C++17", {"key_items": [["C++"]]}, 1),
+    ("key_items", "It isn't Paris", {"key_items": [["Paris"]]}, 0),
+    ("key_items", "neither Paris nor Rome", {"key_items": [["Paris"]]}, 0),
+    ("ordered_list", "A，B，C", {"order": "A，B，C"}, 1), ("ordered_list", "红，蓝，绿", {"order": "红，蓝，绿"}, 1),
+    ("choices", "nothing here", {"label": ", "}, 0),
+])  # fmt: skip
+def test_signs_and_scripts_without_blanks_do_not_hide_a_name(
+    evaluator: str, reply: str, arguments: dict[str, object], right: int
+) -> None:
+    assert score(evaluator, reply, **arguments) == right
+
+
+def test_the_reason_why_arguments_cannot_be_graded_by_is_short_and_the_same_in_each_process() -> None:
+    mark = grade_answer("key_items_matching", {"key_items": [1] * 10_000}, "x")
+    assert mark.error is not None
+    assert "key_items" in mark.error
+    assert "0x" not in mark.error
+    assert len(mark.error) < 300
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("evaluator", list(ARGUMENTS))
 @given(
