@@ -7,6 +7,7 @@ this run that the disk damaged are made again from the raw results.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def write_answers(
 
 def response_table(batch: Batch, responses: Sequence[Response], texts: Sequence[str | None]) -> pl.DataFrame:
     """Return rows of the table ``responses``. ``texts``: of the responses, which need not have them."""
-    names = ("custom_id", *(name for name in _REPLY if hasattr(Response, name)))
+    names = [field.name for field in fields(Response) if field.name in ("custom_id", *_REPLY)]
     columns = {name: [getattr(response, name) for response in responses] for name in names}
     same = {"job_id": batch.job_id, "batch_id": batch.id, "attempt": batch.attempt}
     return tables.of_columns("responses", {**columns, **same, "text": list(texts)})
@@ -93,21 +94,24 @@ def locate_responses(run: Run, job_id: str, *, only_answers: bool = False) -> pl
             location.run_id,
             location.batch_id,
             location.batch_custom_id,
-            location.batch_custom_id and str(_folder(run, location).answers),
             location.responses is not None,
         )
         for location in locations
     ]
-    schema = {**dict.fromkeys((_PLACE[0], "item_id", *_PLACE[1:], "folder"), pl.String), "is_filed": pl.Boolean}
+    schema = {**dict.fromkeys((_PLACE[0], "item_id", *_PLACE[1:]), pl.String), "is_filed": pl.Boolean}
     requests = pl.DataFrame(rows, schema=schema, orient="row")
-    bought = {row[5]: location for row, location in zip(rows, locations, strict=True) if location.batch_custom_id}
-    names = [_read(None).with_columns(folder="part")]
-    for folder, location in bought.items():
-        names += [_read(str(part)).with_columns(folder=pl.lit(folder)) for part in _whole_parts(run, location)]
-    located = requests.join(pl.concat(names), on=("folder", "batch_custom_id"), how="left", maintain_order="left")
-    for folder in located.filter("is_filed", pl.col("part").is_null())["folder"].drop_nulls().head(1):
-        raise DamagedTableError(f"{folder} lacks answers: {tables.what_to_do(Path(folder))}", Path(folder))
-    return located.drop("folder", "is_filed")
+    batch = ("run_id", "batch_id")
+    bought = {(location.run_id, location.batch_id): location for location in locations if location.batch_custom_id}
+    names = [_read(None).with_columns(**dict.fromkeys(batch, pl.lit(None, pl.String)))]
+    for (run_id, batch_id), location in bought.items():
+        key = pl.lit(run_id).alias("run_id"), pl.lit(batch_id).alias("batch_id")
+        names += [_read(str(part)).with_columns(*key) for part in _whole_parts(run, location)]
+    located = requests.join(pl.concat(names), on=(*batch, "batch_custom_id"), how="left", maintain_order="left")
+    lost = located.filter("is_filed", pl.col("part").is_null(), pl.col("batch_custom_id").is_not_null())
+    for place in lost.select(batch).head(1).iter_rows():
+        folder = _folder(run, bought[place]).answers
+        raise DamagedTableError(f"{folder} lacks answers: {tables.what_to_do(folder)}", folder)
+    return located.drop("is_filed")
 
 
 def _folder(run: Run, location: AnswerLocation) -> BatchFolder:
@@ -133,10 +137,18 @@ def _final_answers(run: Run, locations: Sequence[AnswerLocation]) -> Iterator[An
 def _whole_parts(run: Run, location: AnswerLocation) -> Sequence[Path]:
     """Return the part files of a batch's answers. Those of a batch of this run are made again if they are damaged."""
     folder, root, run_id = _folder(run, location), run.folder.workspace.root, str(location.run_id)
+    if not (batches := run.folder.workspace.batches(run_id)).is_dir():
+        raise DamagedTableError(
+            f"answers of run {run_id} are wanted, and {batches} is not there: put it back; a database has the state of "
+            "one folder of runs",
+            batches,
+        )
     recorded = run.store.of_run(run_id).files(f"{folder.answers.relative_to(root).as_posix()}/")
-    for path in changed_files(root, recorded):
+    written = {root / file.name for file in recorded}
+    foreign = [path for path in folder.answer_parts if written and path not in written]
+    for path in (*changed_files(root, recorded), *foreign):
         if run_id != run.id or not _make_again(run, run.store.batch(str(location.batch_id))):
-            reason = "is gone or was changed since layton-batch wrote it (its digest differs)"
+            reason = "is gone, was changed (its digest differs) or was put there since layton-batch wrote the answers"
             raise DamagedTableError(f"{path} {reason}: put it back from a copy", path)
         break
     return folder.answer_parts

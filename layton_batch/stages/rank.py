@@ -231,8 +231,10 @@ def answered_by_others(run: Run) -> frozenset[str]:
 
 
 def has_judges_of_another_model(run: Run) -> bool:
-    """Return whether another model than a judge gave some of its verdicts."""
-    return bool(served_others(run, (job for job in run.store.jobs() if job.role is not Role.PREDICT)))
+    """Return whether another model than a judge gave some of the verdicts that the board is made from."""
+    done = {job.id for job in finished_jobs(run)}
+    judging = [job for job in run.store.jobs() if job.graded and (job.depends_on in done or job.role is Role.REJUDGE)]
+    return bool(served_others(run, judging))
 
 
 def served_others(run: Run, jobs: Iterable[Job]) -> frozenset[str]:

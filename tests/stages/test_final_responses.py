@@ -21,7 +21,7 @@ from layton_batch.settings import Settings
 from layton_batch.stages.rank import served_others
 from layton_batch.states import Role
 from tests.support.cli_harness import desk
-from tests.support.lab import BUNDLED
+from tests.support.lab import BUNDLED, quiz_text
 from tests.support.store_rows import JOB
 
 PANEL = [{"name": "referee", "provider": "openai", "model": "larch-2-referee", "max_output_tokens": 2000}]
@@ -42,6 +42,19 @@ def test_a_runs_own_answers_that_are_gone_are_damage_and_not_asked_for_again_in_
             (job,) = (job for job in run.store.jobs() if job.role is Role.PREDICT)
             with pytest.raises(DamagedTableError, match="put it back"):
                 locate_responses(run, job.id)
+
+
+def test_a_part_that_somebody_put_beside_the_answers_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.lab.finish(quiz_text(limit=2))
+        (part,) = (tmp_path / "runs" / "batches" / "lab").glob("predict-*/answers/*.parquet")
+        shutil.copy(part, part.with_name("00000 (conflicted copy).parquet"))
+        with open_folder(RunFolder(tmp_path / "runs" / "lab"), there.lab.settings) as run:
+            (job,) = run.store.jobs()
+            assert locate_responses(run, job.id)["request_id"].is_unique().all()
+        assert len(list(part.parent.glob("*.parquet"))) == 1  # the answers were made again from the raw results
 
 
 def test_who_answered_is_read_in_the_batches_of_the_run_that_asked(tmp_path: Path) -> None:

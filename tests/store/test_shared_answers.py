@@ -54,7 +54,7 @@ def test_a_second_folder_of_runs_on_one_database_buys_nothing_and_names_what_is_
         assert bench.billed() == before
         with bench.open(OTHER) as run:
             (damage,) = (event.detail for event in run.store.events() if event.kind == "table_damaged")
-        assert str(bench.runs / "batches" / "lab") in damage
+        assert f"{bench.runs / 'batches' / 'lab'} is not there: put it back" in damage
 
 
 @on_a_file
