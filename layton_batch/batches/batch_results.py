@@ -139,8 +139,8 @@ def lines(path: Path) -> Iterator[tuple[bytes, bool]]:
         reader = io.BufferedReader(stream, _CHUNK)
         while line := reader.readline(LONGEST_LINE + 1):
             end = line
-            while len(end) > LONGEST_LINE and not end.endswith(b"\n"):
-                end = reader.readline(LONGEST_LINE + 1)
+            while end and len(line) > LONGEST_LINE and not end.endswith(b"\n"):
+                end = reader.readline(_CHUNK)
             if line.strip():
                 yield line.removesuffix(b"\n"), end.endswith(b"\n")
 

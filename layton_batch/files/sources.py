@@ -12,11 +12,12 @@ import codecs
 import glob
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import orjson
 
@@ -27,16 +28,10 @@ from layton_batch.files.addresses import downloaded, is_address, located, shown
 from layton_batch.files.sheets import ENDINGS, UTF_16_MARKS, WORKBOOK, csv_rows, workbook_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
-from layton_batch.text import did_you_mean
+from layton_batch.text import did_you_mean, first_of
 
 if TYPE_CHECKING:
     import polars as pl
-
-import re
-from collections.abc import Callable, Collection
-from typing import TypeVar
-
-from layton_batch.text import first_of
 
 Row = Mapping[str, JsonValue]
 

@@ -37,9 +37,9 @@ from layton_batch.text import plural
 
 LABEL, UNSURE, SKIP, UNDO, FLAG, UNFLAG = "label", "unsure", "skip", "undo", "flag", "unflag"
 ON_ANSWERS = (LABEL, UNSURE, SKIP)
-MANY_UNSURE = 0.05
-"""Share of the answers that people saw, from which on what they are unsure about is said."""
 """Kinds of actions that an undo can take back."""
+MANY_UNSURE = 0.05
+"""Share of the answers that people saw: a note tells how many they are unsure about if it is as high."""
 _PREFIX = "annotate-"
 Content = TypeVar("Content", GoldSet, list[Annotation])
 
@@ -181,23 +181,21 @@ class LogReader:
     """Reader of the logs that reads a file again only when it has grown."""
 
     folder: RunFolder
-    _files: dict[Path, tuple[int, _Log]] = field(default_factory=dict)
-    """The size of each file when it was read, and what it had."""
+    _logs: dict[Path, _Log] = field(default_factory=dict)
     _whole: LabelActions | None = None
 
     def read(self) -> LabelActions:
         """Read the actions of all annotators so far. Raises as :func:`read_label_actions`."""
         for path in log_paths(self.folder):
-            size = path.stat().st_size
-            if self._whole is None or path not in self._files or self._files[path][0] != size:
-                self._files[path], self._whole = (size, _read_log(path)), None
+            if (log := _read_log(path, self._logs.get(path))) is not self._logs.get(path):
+                self._logs[path], self._whole = log, None
         if self._whole is None:
             actions: dict[str, list[LabelAction]] = defaultdict(list)
-            for _, log in self._files.values():
+            for log in self._logs.values():
                 for action in log.actions:
                     actions[action.annotator].append(action)
-            damaged = {path: log.damaged for path, (_, log) in self._files.items() if log.damaged}
-            foreign = [reason for _, log in self._files.values() for reason in log.foreign]
+            damaged = {path: log.damaged for path, log in self._logs.items() if log.damaged}
+            foreign = [reason for log in self._logs.values() for reason in log.foreign]
             self._whole = LabelActions(actions, damaged, foreign)
         return self._whole
 
@@ -210,15 +208,19 @@ class _Log:
     actions: Sequence[LabelAction]
     damaged: int
     foreign: Sequence[str]
+    size: int
 
 
-def _read_log(path: Path) -> _Log:
+def _read_log(path: Path, earlier: _Log | None) -> _Log:
+    """Read a log; ``earlier``: what it had when it was read last, which it has still if it has not grown."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        if earlier is not None and earlier.size == path.stat().st_size:
+            return earlier
+        content = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
     actions, foreign, damaged = list[LabelAction](), list[str](), 0
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(content.split(b"\n"), 1):
         if (row := _decoded(line)) is None:
             damaged += bool(line.strip())
             continue
@@ -226,7 +228,7 @@ def _read_log(path: Path) -> _Log:
             actions.append(_parse_action(row, RowLocation(str(path), number)))
         except DataError as error:  # a foreign line costs that line, not the labels of all
             foreign.append(str(error))
-    return _Log(actions, damaged, foreign)
+    return _Log(actions, damaged, foreign, len(content))
 
 
 def _decoded(line: bytes) -> Row | None:
