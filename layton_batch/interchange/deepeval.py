@@ -35,19 +35,25 @@ def read(path: Path, document: Object) -> list[ScoreFile]:
     model = named if isinstance(named, str) and named else path.stem
     files: dict[int, ScoreFile] = {}
     times: Counter[str] = Counter()
+    expectations: dict[str, int] = {}
     for number, case in enumerate(_cases(document), 1):
         place = f"{path}, test case {number}"
         item = next((str(case[name]) for name in _ITEM if case.get(name)), str(number))
+        expected = fingerprint(case.get("expectedOutput", case.get("expected_output")))
+        if expectations.setdefault(item, expected) != expected:  # another question of the same words
+            item = str(case.get("name") or f"{item} ({number})")
         times[item] += 1
         sample = times[item]
         file = files.setdefault(sample, ScoreFile(str(path), model, path.stem, sample=sample))
-        expected = case.get("expectedOutput", case.get("expected_output"))
-        file.questions[item] = ("expected output", fingerprint(expected))
+        file.questions[item] = ("expected output", expected)
         results = _results(case)
         is_failed = any(result.get("error") for result in results)
         file.add("success", item, _outcome(None if is_failed else case.get("success")), place)
+        given = Counter({"success": 1})
         for result in results:
             name, score = text_at(result, "name", place), number_of(result.get("score"))
+            given[name] += 1
+            name = name if given[name] == 1 else f"{name} {given[name]}"
             file.add(name, item, _outcome(None if result.get("error") else score), place)
             threshold, success = number_of(result.get("threshold")), result.get("success")
             if score is not None and threshold is not None and success is (score < threshold):

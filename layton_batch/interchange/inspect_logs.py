@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from lzma import LZMAError
 from math import comb
 from pathlib import Path
 from statistics import mean, median, mode
@@ -60,7 +61,7 @@ def read_zip(path: Path) -> list[ScoreFile]:
             header = "header.json" if "header.json" in names else "_journal/start.json"
             about = object_of(contents.member(header), f"{path}, {header}")
             samples = list(_samples(contents, names))
-    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
         raise DataError(f"{path}: not a readable inspect log ({str(error)[:200]})") from error
     return [_scored(path, about, samples)]
 

@@ -175,7 +175,9 @@ class _Wanted:
         if isinstance(response, str):
             return None
         batch_id, custom_id = self.requests.get(response.custom_id[-DIGITS:], (None, ""))
-        return None if batch_id is None else (batch_id, line.replace(response.custom_id.encode(), custom_id.encode()))
+        return (
+            None if batch_id is None else (batch_id, line.replace(response.custom_id.encode(), custom_id.encode(), 1))
+        )
 
 
 def _wanted(run: Run, planned: Sequence[Batch]) -> list[_Wanted]:

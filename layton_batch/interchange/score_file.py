@@ -10,6 +10,7 @@ from pathlib import Path
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
+from layton_batch.providers.wire_json import well_formed
 from layton_batch.records import JsonValue
 
 LARGEST_JSON = 512 * 1024 * 1024
@@ -94,9 +95,10 @@ def document_of(path: Path) -> Object:
 
 
 def object_of(content: bytes, place: str) -> Object:
-    """A JSON object. Raises DataError for what is none."""
+    """Read a JSON object; half a surrogate pair becomes U+FFFD. Raises DataError for what is none."""
     try:
         value = json.loads(content)
+        value = well_formed(value) if b"\\u" in content else value
     except UnicodeDecodeError as error:
         raise DataError(f"{place}: not UTF-8 (byte {error.start + 1} is {content[error.start]:#04x})") from error
     except (ValueError, RecursionError) as error:

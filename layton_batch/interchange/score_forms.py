@@ -31,6 +31,8 @@ def files_in(folder: Path) -> list[Path]:
     if samples := sorted(folder.rglob("samples_*.jsonl")):
         return samples
     paths = sorted(path for path in folder.rglob("*") if path.suffix in _ENDINGS and path.is_file())
+    if not paths:  # deepeval calls its files after a moment
+        paths = sorted(path for path in folder.rglob("[!.]*") if not path.suffix and path.is_file())
     if len(endings := dict.fromkeys(path.suffix for path in paths)) > 1:
         raise DataError(f"{folder}: has {' and '.join(endings)} files; name the files that are to be ranked")
     return paths
