@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +31,9 @@ def say(message: str) -> None:
     """Print a message for people on stderr; on a terminal its lines break at blanks."""
     lines = plain(message).split("\n")
     if sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns
+        from layton_batch.reports.table import console
+
+        width = console(stderr=True).width
         lines = [fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines]
     sys.stderr.write("".join(f"{line}\n" for line in lines))
     sys.stderr.flush()

@@ -240,8 +240,8 @@ def judge(
         rows = read_rows(path, settings.cwd, settings)
         task = task or guess_task(rows)
         split = split or guess_split(rows, task)
-    named = {"panel": str(user_path(panel))} if isinstance(panel, str | Path) else {"judges": panel}
-    content = {"name": name, "task": task, "items": {"source": path, "split": split}, "jury": {"seats": seats, **named}}
+    jury = {"seats": seats, **_named_jury(panel, settings.cwd)}
+    content = {"name": name, "task": task, "items": {"source": path, "split": split}, "jury": jury}
     manifest = manifest_of_tables(content, settings.cwd, "judge", _ARGUMENTS)
     manifest = with_budget(manifest, dollars_text(max_usd))
     folder, judged = runs_folder(runs, settings), manifest_task(manifest)
@@ -286,6 +286,23 @@ _ARGUMENTS: Mapping[tuple[str | int, ...], str] = {
     ("items", "split"): "split",
 }
 """The arguments of ``judge`` by the keys of a manifest; the others are called as their keys."""
+
+
+_PANEL_FORM = 'give a panel file, or a list of dicts with "name", "provider" and "model"'
+
+
+def _named_jury(panel: object, folder: Path) -> Mapping[str, object]:
+    """Return the keys of ``[jury]`` that name a panel. Raises ManifestError for what is neither a file nor dicts."""
+    if isinstance(panel, str | Path):
+        if not (path := folder / user_path(panel)).is_file():
+            raise ManifestError(f"judge: panel: no panel file {path}: {_PANEL_FORM}")
+        return {"panel": str(user_path(panel))}
+    if not isinstance(panel, list | tuple):
+        raise ManifestError(f"judge: panel: a {type(panel).__name__} is no panel: {_PANEL_FORM}")
+    for number, member in enumerate(panel):
+        if not isinstance(member, Mapping):
+            raise ManifestError(f"judge: panel[{number}]: a {type(member).__name__} is no judge: {_PANEL_FORM}")
+    return {"judges": [dict(member) for member in panel]}
 
 
 def _check_all_judged(result: RunResult) -> None:

@@ -78,7 +78,8 @@ def _replies(item: Item) -> tuple[str, Sequence[str], str]:
             right, *wrong = _grids(json.loads(solution) if isinstance(solution, str) else solution)
             return right, wrong, ""
         case {"evaluator": str(evaluator), **payload}:
-            replies = _by_evaluator(evaluator, payload.get("evaluator_kwargs") or {})
+            arguments = payload.get("evaluator_kwargs")
+            replies = _by_evaluator(evaluator, arguments if isinstance(arguments, Mapping) else {})
             right, *wrong = [text and f"Final Answer: {text}" for text in replies]
             return right, wrong, ""
     return item.answer or item.solution or "", (), ""

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from layton_batch.frames import Frame
 
 
+def _check_dollars(text: str | None) -> str | None:
+    """Return the value of ``--max-usd``. Raises ManifestError for an option in its place: a shell replaces $5 by
+    nothing, and then the next word is taken for the amount."""
+    if text is not None and text.startswith("--"):
+        raise ManifestError(f"--max-usd {text}: give dollars as a number without $, such as 5.00: a shell replaces $5")
+    return text
+
+
 RunSource: TypeAlias = "str | Path | RunResult"
 """A run: its name, its folder, its manifest's file, or the result of ``run``."""
 Source: TypeAlias = Union["RunSource", "Frame"]
@@ -77,7 +85,7 @@ Family = Annotated[
 MaxUsd = Annotated[
     "str | float | Decimal | None",
     str | None,
-    typer.Option("--max-usd", help="Budget in USD, instead of the manifest's."),
+    typer.Option("--max-usd", callback=_check_dollars, help="Budget in USD, instead of the manifest's."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Send without a question.")]
 UseSandbox = Annotated[
