@@ -286,11 +286,12 @@ def _verify_run_site(site: Path, settings: Settings, checked: Verification) -> V
         with unpacked_sources(site / SOURCES) as sources:
             # the bundle is a stranger's: nothing that it names elsewhere is read
             settings = Settings(settings.cwd, only_below=sources.folder.workspace.root)
+            notes = list(checked.notes)
             try:
                 is_revised = recompute(sources, settings, checked, with_pages=False)
             except MissingSourceError as error:
-                checked.notes.append(f"nothing was computed again: {error}")
-                return checked
+                note = f"nothing was computed again: {error}"
+                return Verification(checked.name, checked.files, notes=[*notes, note])
             if is_revised:
                 checked.differences += _compare_pages(site, sources, checked, settings)
             else:
