@@ -68,7 +68,7 @@ def first_custom_ids(results: Iterator[bytes]) -> frozenset[str]:
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(\\?\Z))|[{}\[\],]', re.DOTALL)
 
 
-class InlineResults:
+class ReplyResults:
     """The elements of the array under ``name`` at the top of a JSON object, and the object without them."""
 
     def __init__(self, pieces: Iterable[bytes], name: str, provider: str, reply_name: str) -> None:

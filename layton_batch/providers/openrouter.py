@@ -137,10 +137,10 @@ class OpenRouter(OpenAIElsewhere):
         for row in self._batch(ref):
             yield row + b"\n"
 
-    def _batch(self, provider_id: str) -> inline.InlineResults:
+    def _batch(self, provider_id: str) -> inline.ReplyResults:
         """Read a batch with its results."""
         pieces = self._stream(self._url(f"/batches/{provider_id}"), f"read batch {provider_id}")
-        return inline.InlineResults(pieces, "results", self.name, f"batch {provider_id}")
+        return inline.ReplyResults(pieces, "results", self.name, f"batch {provider_id}")
 
     def cancel(self, provider_id: str) -> None:
         if self.snapshot(provider_id).state is not Lifecycle.ENDED:

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from layton_batch.errors import ProviderReplyError
 from layton_batch.providers.chat import dollars, read_reply
 from layton_batch.providers.finding import ListedBatch, pages, rows
-from layton_batch.providers.inline import InlineResults
+from layton_batch.providers.inline import ReplyResults
 from layton_batch.providers.openai import OpenAIElsewhere
 from layton_batch.providers.protocol import Capabilities, Limits, StatusMeaning
 from layton_batch.providers.wire_errors import error_class, errored, unreadable
@@ -126,11 +126,11 @@ class Xai(OpenAIElsewhere):
     def _download(self, ref: str, start: int = 0) -> Generator[bytes, None, None]:
         """Yield every row of every page of results as it came."""
 
-        def read(token: str | None) -> InlineResults:
+        def read(token: str | None) -> ReplyResults:
             query = urlencode({"limit": "1000"} | ({_NEXT: token} if token else {}))
             call = f"read the results of batch {ref}"
             pieces = self._stream(self._url(f"/batches/{ref}/results?{query}"), call)
-            return InlineResults(pieces, "results", self.name, f"the results of batch {ref}")
+            return ReplyResults(pieces, "results", self.name, f"the results of batch {ref}")
 
         for page in pages(self.name, read, lambda page: text(page.rest(), _NEXT)):
             for row in page:

@@ -37,11 +37,11 @@ def test_the_files_of_a_models_judges_are_its_jury(tmp_path: Path) -> None:
         written(tmp_path / "c.jsonl", "judge-c", [RIGHT, WRONG, WRONG, "<b>no JSON</b>"]),
     ]
     (row,) = board(*files)
-    assert (row["model"], row["method"], row["n_items"], row["score"]) == ("model", "uncalibrated", 4, 52.6)
+    assert (row["model"], row["method"], row["n_items"], row["score"]) == ("model", "uncalibrated", 4, 52.5)
     (row,) = board(*(f"lab/finch={file}" for file in files))
-    assert (row["model"], row["provider"], row["score"]) == ("finch", "lab", 52.6)
+    assert (row["model"], row["provider"], row["score"]) == ("finch", "lab", 52.5)
     two = board(*(f"finch={file}" for file in files), f"wren={files[2]}")
-    assert {str(row["model"]): row["score"] for row in two} == {"finch": 52.7, "wren": 40.8}
+    assert {str(row["model"]): row["score"] for row in two} == {"finch": 52.5, "wren": 40.9}
 
 
 def test_two_verdicts_of_a_judge_on_an_item_are_two_models_and_told(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_rank_ranges_hold_all_ranks_of_equal_models_at_once_and_not_much_more() 
 
 def test_one_judge_s_yes_is_not_three_judges_yes() -> None:
     (one,), (three,) = (scored(*one_model(50, votes)) for votes in (1, 3))
-    assert one.lower < 0.8 < 0.93 < three.lower
+    assert one.lower < 0.8 < 0.91 < three.lower
 
 
 # ---- smaller ones --------------------------------------------------------------------------------------------------
