@@ -37,7 +37,8 @@ def main(arguments: Sequence[str] = ()) -> None:
         held_out.main()
         return
     if asked.slope is not None:
-        hierarchical.SLOPE_MEAN, hierarchical.SLOPE_SD = asked.slope, KNOWN
+        hierarchical.SLOPE_MEAN = hierarchical.UNKNOWN_SLOPE = asked.slope
+        hierarchical.SLOPE_SD = KNOWN
     if asked.table:
         played = truth.read(asked.table)
     else:

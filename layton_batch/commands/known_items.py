@@ -55,7 +55,6 @@ def _known(item: Item, pool: str) -> KnownItem:
         right,
         reasons=item.justification or item.solution or "",
         hints=tuple(hint.strip() for hint in item.hints if hint),
-        category=item.category,
         picarats=item.picarats,
         image=hashlib.sha256(base64.b64decode(item.images[0].base64)).hexdigest() if item.images else "",
         pool=pool,

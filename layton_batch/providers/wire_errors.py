@@ -380,15 +380,16 @@ def _refusal(
 def _words_of(body: object) -> tuple[str | None, int | None, str | None]:
     """Return an error's most exact word, its number and its sentence, wherever the provider keeps them.
 
-    The word of a google.rpc.Status is the reason of its ErrorInfo, else the name of its status, for Google's ``code``
-    only repeats the HTTP status; others have it in ``code``, ``status`` or ``type``.
+    The word of a google.rpc.Status is the name of its status, for Google's ``code`` only repeats the HTTP status, but
+    the reason of its ErrorInfo where that is the account's; others have it in ``code``, ``status`` or ``type``.
     """
     whole_body = body if isinstance(body, Mapping) else EMPTY
     error = at(whole_body, "error") or whole_body
     number = whole(error.get("code"))
-    reasons = (text(entry, "reason") for entry in objects(error, "details"))
-    words = (*reasons, text(error, "code"), text(error, "status"), str(number or ""), text(error, "type"))
-    word = next(filter(None, words), None) or text(whole_body, "code")
+    reasons = (text(entry, "reason") or "" for entry in objects(error, "details"))
+    words = [reason for reason in reasons if reason.lower() in _ACCOUNT_CODES]
+    words += filter(None, (text(error, "code"), text(error, "status"), str(number or ""), text(error, "type")))
+    word = next(iter(words), None) or text(whole_body, "code")
     return word, number, _sentence(body)
 
 

@@ -227,7 +227,7 @@ class Board:
         held = f"The {self.interval_head} holds"
         if self.method == UNCALIBRATED:
             return (
-                f"{self._label_need} If the judges are that good, the {self.interval_head} holds the score "
+                f"{self._label_need} If the judges are right that often, the {self.interval_head} holds the score "
                 f"{self.where} with that probability. Each interval holds singly."
             )
         if self.method == PAPER:

@@ -10,7 +10,7 @@ from layton_batch import __version__
 from layton_batch.columns import Table, columns
 from layton_batch.files.atomic import file_digest
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring.leaderboard import HIERARCHICAL, PAPER, UNCALIBRATED
+from layton_batch.scoring.leaderboard import CONDITION, HIERARCHICAL, PAPER, UNCALIBRATED
 from layton_batch.site.board import Board, RunSite
 from layton_batch.site.pages import HtmlTable, passage, plain_table, short_line
 from layton_batch.site.run_tables import frozen_manifest
@@ -49,8 +49,7 @@ _METHODS = {
     HIERARCHICAL: "The jury’s votes are corrected by people’s labels in one calculation over all models, which "
     "learns how much a vote means for a better or a weaker model.",
     PAPER: "The published method: the jury’s mean vote, corrected by the mean error on labelled answers.",
-    UNCALIBRATED: "No person labelled anything: the score is what the jury’s votes say if the judges are right in "
-    "about nine of ten cases.",
+    UNCALIBRATED: CONDITION,
 }
 _FAILURES = "Abstained, unreadable and missing answers count as wrong."
 _OF_RULES = {

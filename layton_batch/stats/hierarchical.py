@@ -286,8 +286,7 @@ class _Prior:
 
     @property
     def slope(self) -> float:
-        is_known = self.counts.labels.any(axis=1).sum() > 1
-        return SLOPE_MEAN if is_known else UNKNOWN_SLOPE
+        return SLOPE_MEAN if self.counts.is_labelled.sum() > 1 else UNKNOWN_SLOPE
 
     @cached_property
     def _seated(self) -> IntArray:

@@ -32,7 +32,6 @@ class KnownItem:
     right: str
     reasons: str = ""
     hints: tuple[str, ...] = ()
-    category: str = ""
     picarats: int | None = None
     image: str = ""
     pool: str = ""

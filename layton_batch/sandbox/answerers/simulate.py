@@ -300,7 +300,7 @@ class SimulateAnswerer:
 
     def _wrong_answer(self, item: KnownItem, *key: object) -> str:
         """Draw the answer to another item of the pool that says something else."""
-        answers = [pick(self._answers[item.pool], "other", turn, *key) for turn in range(3)]
+        answers = [pick(self._answers.get(item.pool, _GUESSES), "other", turn, *key) for turn in range(3)]
         right = _words(item.right)
         return next((answer for answer in answers if _words(answer) != right), _GUESSES[0])
 
