@@ -58,7 +58,8 @@ def play(world: str, number: int, *, drawn: bool) -> Played:
     rng = np.random.default_rng([SEED, zlib.crc32(world.encode()), number])
     board, declared = draw(WORLDS[world], rng), getattr(WORLDS[world], "wrong_labels", 0.0)
     warned, in_turn = _is_warned(board), getattr(WORLDS[world], "in_turn", False)
-    jury_board = JuryBoard(*named(board), ScoringRules(label_error=declared, drifted=warned, in_turn=in_turn))
+    rules = ScoringRules(label_error=declared, drifted=warned, unsure=board.unsure, in_turn=in_turn)
+    jury_board = JuryBoard(*named(board), rules)
     begun = time.process_time()
     counts, posterior = jury_board.counts, jury_board.posterior
     on_these, on_new = posterior.here, posterior.new

@@ -180,6 +180,7 @@ def _combined(parts: Sequence[Sources], options: BoardOptions) -> Sources:
         metric=parts[0].rules.metric,
         other_jury=any(part.rules.other_jury for part in parts) or (mixed and bool(rounds[0][1].height)),
         drifted=is_drift(drift),
+        unsure=max(part.rules.unsure for part in parts),
         in_turn=any(part.rules.in_turn for part in parts),
     )
     return Sources(

@@ -39,7 +39,7 @@ LABEL, UNSURE, SKIP, UNDO, FLAG, UNFLAG = "label", "unsure", "skip", "undo", "fl
 ON_ANSWERS = (LABEL, UNSURE, SKIP)
 """Kinds of actions that an undo can take back."""
 MANY_UNSURE = 0.05
-"""Share of the answers that people saw: a note tells how many they are unsure about if it is as high."""
+"""Share of the answers that people saw: if they are unsure about as many, a note says so, and intervals are wider."""
 _PREFIX = "annotate-"
 Content = TypeVar("Content", GoldSet, list[Annotation])
 
@@ -114,16 +114,22 @@ class LabelActions:
         """Yield the labels that count. A later `unsure` on an answer removes its label."""
         return (action.label for action in self._last_words() if action.label is not None)
 
+    def unsure(self) -> tuple[int, int]:
+        """Return how many answers people are unsure about that nobody labelled, 0 if they are few, and how many people
+        saw."""
+        words = list(self._last_words())
+        seen = {action.answer for action in words}
+        unsure = len(seen - {action.answer for action in words if action.kind == LABEL})
+        return (unsure if unsure >= MANY_UNSURE * len(seen) else 0), len(seen)
+
     def unsure_note(self) -> str | None:
         """Return a sentence where people are unsure about many answers that nobody labelled; None: about few."""
-        words = list(self._last_words())
-        answers = {action.answer for action in words}
-        unsure = len(answers - {action.answer for action in words if action.kind == LABEL})
-        if not unsure or unsure < MANY_UNSURE * len(answers):
+        unsure, seen = self.unsure()
+        if not unsure:
             return None
         return (
-            f"people are unsure about {unsure} of {plural(len(answers), 'answer')}, which have no label: hard answers "
-            "without labels make intervals too short; `layton-batch label` shows them to somebody else"
+            f"people are unsure about {unsure} of {plural(seen, 'answer')}, which have no label: they may be the hard "
+            "ones, so intervals are wider; `layton-batch label` shows them to somebody else"
         )
 
     def flags(self) -> dict[str, list[LabelAction]]:
@@ -301,7 +307,8 @@ _MOST_NOTED = 5
 @dataclass(frozen=True, slots=True)
 class Labels:
     """People's labels as they are now. ``digest``: SHA-256 digest of gold set and annotations. ``notes``: sources that
-    could not be read, and the copies used instead.
+    could not be read, and the copies used instead. ``unsure``: the share of answers that people saw and are unsure
+    about; 0: of few.
     """
 
     gold: GoldSet | None = None
@@ -309,6 +316,7 @@ class Labels:
     change: LabelChange = field(default_factory=LabelChange)
     notes: tuple[str, ...] = ()
     digest: str = ""
+    unsure: float = 0.0
 
 
 @dataclass(eq=False)
@@ -382,13 +390,23 @@ class LabelSources:
     def _read(self) -> Labels:
         notes: list[str] = []
         gold = self._gold(notes)
-        annotations = [*self._annotations(notes, keep=True), *self.imported(), *self._made_in_app(notes)]
+        actions = read_label_actions(self.folder)
+        notes += _action_notes(actions)
+        annotations = [*self._annotations(notes, keep=True), *self.imported(), *actions.labels()]
+        unsure, seen = actions.unsure()
         return Labels(
             gold=gold,
             annotations=tuple(annotations),
             change=_changed(self._first(), _marks(gold, annotations)),
             notes=tuple(notes),
-            digest=_digest(chain(gold_rows(gold) if gold else (), map(annotation_row, annotations))),
+            digest=_digest(
+                chain(
+                    gold_rows(gold) if gold else (),
+                    map(annotation_row, annotations),
+                    [{UNSURE: unsure}] if unsure else (),
+                )
+            ),
+            unsure=unsure / max(seen, 1),
         )
 
     def _gold(self, notes: list[str]) -> GoldSet | None:
@@ -489,16 +507,6 @@ class LabelSources:
                 ) from error
         return annotations
 
-    def _made_in_app(self, notes: list[str]) -> list[Annotation]:
-        actions = read_label_actions(self.folder)
-        for path, count in actions.damaged.items():
-            notes.append(f"{path}: {plural(count, 'line')} cut off and passed over: the machine stopped in between")
-        notes += [f"{reason}; the line is passed over" for reason in actions.foreign[:_MOST_NOTED]]
-        if (more := len(actions.foreign) - _MOST_NOTED) > 0:
-            notes.append(f"{plural(more, 'more line')} of the labelling app's files passed over")
-        notes += filter(None, [actions.unsure_note()])
-        return list(actions.labels())
-
     def _first(self) -> Mapping[tuple[object, ...], object]:
         """Read the labels of the run's beginning, by subject."""
         gold, annotations = None, list[Annotation]()
@@ -508,6 +516,18 @@ class LabelSources:
         if source is not None and (copy := self.folder.annotations(source)).exists() and copy.stat().st_size:
             annotations = parse_annotations(self._stored(copy))
         return _marks(gold, annotations)
+
+
+def _action_notes(actions: LabelActions) -> Iterator[str]:
+    """Yield the notes on the labelling app's logs."""
+    for path, count in actions.damaged.items():
+        yield f"{path}: {plural(count, 'line')} cut off and passed over: the machine stopped in between"
+    for reason in actions.foreign[:_MOST_NOTED]:
+        yield f"{reason}; the line is passed over"
+    if (more := len(actions.foreign) - _MOST_NOTED) > 0:
+        yield f"{plural(more, 'more line')} of the labelling app's files passed over"
+    if note := actions.unsure_note():
+        yield note
 
 
 def check_annotations(manifest: Manifest, settings: Settings, clock: Clock) -> None:

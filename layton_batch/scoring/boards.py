@@ -90,6 +90,7 @@ class JuryBoard:
             label_error=rules.label_error,
             in_turn=rules.in_turn,
             drifted=rules.drifted,
+            unsure=rules.unsure,
             points=points,
         )
 

@@ -31,6 +31,7 @@ from functools import cached_property
 import numpy as np
 
 from layton_batch.stats.counts import BoolArray, Counts, FloatArray, IntArray
+from layton_batch.stats.distributions import two_sided_quantile
 
 STEP, REACH = 0.3, 6.0
 ABILITIES: FloatArray = np.arange(-REACH, REACH + STEP / 2, STEP)
@@ -45,6 +46,8 @@ UNKNOWN_KINDNESS = 0.7
 OTHER_JURY_SPREAD = 1.0
 DRIFT_SPREAD = 1.0
 """Deviation of what a vote means by now, where judges do not judge as they did when people labelled."""
+UNSURE_SPREAD = 1.0
+"""By how much lower the log odds of answers are that people are unsure about: half normal of this deviation."""
 VOTE_SIZE = 150.0
 POINTS = 128
 """Equally weighted points of the posterior that all scores and draws are made of."""
@@ -452,6 +455,7 @@ class Fit:
     kindness: FloatArray
     other_jury: bool
     drifted: bool
+    unsure: float
 
     @property
     def counts(self) -> Counts:
@@ -512,8 +516,17 @@ class Fit:
         points = replace(self.points, own=np.hypot(self.points.own, OTHER_JURY_SPREAD))
         return points, _OWN_MANY, _OWN_MANY_CHANCES
 
+    @cached_property
+    def _lower(self) -> FloatArray:
+        """[D] by how much lower log odds are where people left answers without a label because they are unsure."""
+        count = len(self.points.slope)
+        half_normal = np.array([two_sided_quantile((step + 0.5) / count) for step in range(count)])
+        return np.asarray(self.unsure * UNSURE_SPREAD * np.random.default_rng(0).permutation(half_normal))
+
     def _rate_powers(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and mean square of rates with these log odds when people labelled, as judges judge now."""
+        """Mean and mean square of rates with these log odds among labelled answers, when people labelled, of answers
+        without a label, as judges judge now."""
+        at = at - self._lower[:, None, None]
         if not self.drifted:
             return _sigmoid(at), _sigmoid(at) ** 2
         rate = _sigmoid(at[..., None] + DRIFT_SPREAD * _OWN)
@@ -527,14 +540,16 @@ def fit(
     label_error: float = 0.0,
     in_turn: bool = False,
     drifted: bool = False,
+    unsure: float = 0.0,
     points: int = POINTS,
 ) -> Fit:
     """Return the posterior of the scored models.
 
     `other_jury`: the labels stand beside votes of another jury than theirs, so that every vote of a model may mean
-    something else by N(0, 1). `label_error`: the chance that a label is wrong.
-    `in_turn`: a third judge is asked only if two differ. `drifted`: judges changed since people labelled, so that what
-    a vote means by now may differ by N(0, 1) from what labels say. `points`: fewer than `POINTS` do for a forecast.
+    something else by N(0, 1). `label_error`: the chance that a label is wrong. `in_turn`: a third judge is asked only
+    if two differ. `drifted`: judges changed since people labelled, so that what a vote means by now may differ by
+    N(0, 1) from what labels say. `unsure`: the share of the answers that people saw and left without a label because
+    they are unsure: answers without one may be harder. `points`: fewer than `POINTS` do for a forecast.
     """
     evidence = Evidence(counts, label_error, in_turn)
     shared = _sampled(evidence, points)
@@ -547,4 +562,4 @@ def fit(
     ]
     by_maker = evidence.maker_evidence(np.concatenate([np.zeros((points, len(_KIND), 0)), *by_author], axis=2), authors)
     kindness = np.exp(by_maker - _log_sum(by_maker, 1)[:, None])
-    return Fit(evidence, shared, vote_logs, kindness, other_jury, drifted)
+    return Fit(evidence, shared, vote_logs, kindness, other_jury, drifted, unsure)

@@ -45,8 +45,8 @@ def summarize(fit: Fit, *, level: float = 0.95, draws: int = 0, seed: int = 0) -
     """Score every model, each of which has a prediction. Raises ValueError for a level not in (0, 1 - 1e-9].
 
     No interval is longer than the one that the model's own labels give without a jury, where they were taken whatever
-    the vote and that one holds the score; but of fewer than ten items none for new items is shorter than if it was
-    known which of them are right.
+    the vote, people are unsure about few answers, and that one holds the score; but of fewer than ten items none for
+    new items is shorter than if it was known which of them are right.
     """
     distributions.check_level(level)
     counts = fit.counts
@@ -324,7 +324,7 @@ def _no_longer_than_labels_alone(
     labels, positives = counts.own_labels.sum(axis=1), counts.own_positives.sum(axis=1)
     alpha, beta = positives + PRIOR, labels - positives + PRIOR
     items, judged = counts.items, counts.n.sum(axis=1)
-    usable = (labels > 0) & _whatever_the_vote(counts)
+    usable = (labels > 0) & (not fit.unsure) & _whatever_the_vote(counts)
     if error := fit.evidence.label_error:  # labels bound what people would say, and no answer is known to be right
         usable &= judged == items
         right = (np.stack(distributions.beta_interval(level, alpha, beta)) - error) / (1 - 2 * error)

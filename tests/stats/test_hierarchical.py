@@ -3,6 +3,7 @@ said."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -142,7 +143,7 @@ def held_by(
     *,
     on_new: bool = False,
     rng: np.random.Generator | None = None,
-    **how: bool,
+    **how: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Shares of boards on which the interval of each model holds the truth on these items, or on new ones, and mean
     half widths. ``rng`` draws all boards; by default each has a seed of its own."""
@@ -281,12 +282,17 @@ def test_votes_of_two_judges_and_a_third_where_they_differ_say_as_much_as_those_
     assert width[7:].mean() < 1.1 * apart[7:].mean()
 
 
-@pytest.mark.parametrize("boards", tiered((4, 20), ci=(4,)))
-def test_where_judges_drifted_intervals_are_wider_and_hold_more_often(boards: int) -> None:
-    world = TRUTH_WORLDS["all votes drift"]
+@pytest.mark.parametrize("boards", tiered((8, 20), ci=(8,)))
+@pytest.mark.parametrize(
+    ("name", "known"), [("all votes drift", {"drifted": True}), ("hard answers skipped, noisy .75", {"unsure": 0.3})]
+)
+def test_where_judges_drifted_or_people_are_unsure_intervals_are_wider_and_hold_more_often(
+    name: str, known: Mapping[str, float], boards: int
+) -> None:
+    world = TRUTH_WORLDS[name]
     assert isinstance(world, TruthWorld)
-    (trusting, narrow), (warned, wide) = (held_by(world, boards, drifted=drifted) for drifted in (False, True))
-    assert (wide[:7] > 1.2 * narrow[:7]).all()
+    (trusting, narrow), (warned, wide) = (held_by(world, boards, **how) for how in ({}, known))
+    assert wide[:7].mean() > 1.1 * narrow[:7].mean()
     assert warned[:7].mean() >= max(0.93, trusting[:7].mean())
 
 

@@ -161,6 +161,7 @@ def draw(world: TruthWorld | World, rng: np.random.Generator) -> Board:
     first, later = _verdicts(world, rng, correct, difficulty, maker)
     yes, total = _counted(world, first)
     labelled = _labelled(world, rng, yes, total)
+    seen = labelled.sum()
     if world.skipped:
         labelled &= rng.random(labelled.shape) > 2 * world.skipped * _sigmoid(2 * difficulty)
     anchors = None
@@ -177,7 +178,15 @@ def draw(world: TruthWorld | World, rng: np.random.Generator) -> Board:
     flipped = rng.random(len(rows)) < world.wrong_labels
     label = (correct.ravel()[rows] ^ flipped).astype(np.int64)
     gold = LabelledAnswers(model[rows], maker[model[rows]], target.yes[rows], total[rows], label, rows)
-    return Board(target, gold, correct.ravel(), correct.mean(axis=1), np.array(strengths), anchors)
+    return Board(
+        target,
+        gold,
+        correct.ravel(),
+        correct.mean(axis=1),
+        np.array(strengths),
+        anchors,
+        1 - labelled.sum() / max(seen, 1),
+    )
 
 
 def named(board: Board) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -47,6 +47,8 @@ class Board:
     anchors: tuple[BoolArray, BoolArray, BoolArray] | None = None
     """Of labelled answers that the jury judged again: the first verdicts and the later ones, [N, seats] each, and what
     is right [N]."""
+    unsure: float = 0.0
+    """The share of the answers that people saw and gave no label."""
 
 
 def draw(world: World, rng: np.random.Generator) -> Board:
