@@ -178,7 +178,8 @@ def as_bool(value: JsonValue) -> bool | None:
 
 def _whole(text: str) -> ReplyObject | None:
     """Read a text that is JSON and nothing else, perhaps in a code fence and after a thought; None for another text."""
-    for number, stage in enumerate(dict.fromkeys((text, without_thoughts(text)))):
+    for number, stripped in enumerate((str, without_thoughts)):
+        stage = stripped(text)
         fence = _FENCE.fullmatch(stage)
         try:
             # Numbers stay text: 1.50 is an answer, and an integer of 5,000 digits is no reason to fail.
