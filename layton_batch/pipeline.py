@@ -106,7 +106,7 @@ def _left(run: Run, jobs: Sequence[Job]) -> set[str]:
 
 
 def next_due(run: Run) -> float | None:
-    """When the next batch is due, or another run is to be looked at that asks for answers which this one waits for
+    """Return when the next batch is due, or another run is to be looked at that asks for answers which this one waits for
     (epoch seconds); None where nothing is waiting for time to pass."""
     states, now = OPEN - {Lifecycle.LOST}, run.clock.now()
     due = run.store.next_due(now, states, run.pacing, uncollected=run.engine.trouble.keys())

@@ -34,7 +34,7 @@ def machine() -> str:
 
 
 def started(pid: int) -> str | None:
-    """When a process of this machine began, in the kernel's ticks since boot; None: there is none.
+    """Return when a process of this machine began, in the kernel's ticks since boot; None: there is none.
 
     From ``/proc/<pid>/stat``, field 22. A zombie has ended: only its parent's attention is missing.
     """

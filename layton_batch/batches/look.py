@@ -48,8 +48,8 @@ def sent_already(
     nothing is to be sent.
     """
     reading = lists.reading(batch, run.clock.now())
-    look = replace(_query(run, batch), input_ref=input_ref, intended_at=run.born, reading=reading)
-    return _surely(run, provider, look)
+    query = replace(_query(run, batch), input_ref=input_ref, intended_at=run.born, reading=reading)
+    return _surely(run, provider, query)
 
 
 def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[MatchingBatch]:
@@ -66,7 +66,7 @@ def _surely(run: Run, provider: Provider, query: Submission) -> Sequence[Matchin
 
 
 def _query(run: Run, batch: Batch) -> Submission:
-    """The batch as a list is to be looked through for it now, and what needs no look."""
+    """Return the batch as a list is to be searched for it now, with the names that need no look."""
     return replace(
         submission(run, batch), asked_at=run.clock.now(), known_ids=run.store.known_provider_ids(),
         oldest_at=min(run.born, batch.submitting_at or run.born),

@@ -85,11 +85,16 @@ def json_lines(path: Path) -> Iterator[tuple[str, Object]]:
 
 
 def document_of(path: Path) -> Object:
-    """The JSON object that a file is. Raises DataError for what is none, or larger than ``LARGEST_JSON``."""
+    """Read the JSON object that a file is. Raises DataError for what is none, or larger than ``LARGEST_JSON``."""
+    return object_of(content_of(path), str(path))
+
+
+def content_of(path: Path) -> bytes:
+    """Return what a file holds. Raises DataError for one that cannot be read, or larger than ``LARGEST_JSON``."""
     try:
         if path.stat().st_size > LARGEST_JSON:
             raise DataError(f"{path}: is larger than {LARGEST_JSON >> 20} MiB")
-        return object_of(path.read_bytes(), str(path))
+        return path.read_bytes()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
 

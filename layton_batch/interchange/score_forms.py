@@ -11,7 +11,7 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.sheets import ENDINGS, WORKBOOK
 from layton_batch.interchange import deepeval, every_eval_ever, inspect_logs, lm_eval, promptfoo, score_table
-from layton_batch.interchange.score_file import LARGEST_JSON, Object, ScoreFile, object_of
+from layton_batch.interchange.score_file import Object, ScoreFile, content_of, object_of
 from layton_batch.interchange.score_table import USUAL, TableColumns
 
 NAMES = (
@@ -92,14 +92,7 @@ def _first_line(path: Path) -> Object | None:
 
 
 def _document(path: Path) -> Object | None:
-    if path.suffix not in (".json", ""):
-        return None
-    try:
-        if path.stat().st_size > LARGEST_JSON:
-            raise DataError(f"{path}: is larger than {LARGEST_JSON >> 20} MiB")
-        return _object(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+    return _object(content_of(path)) if path.suffix in (".json", "") else None
 
 
 def _object(content: bytes) -> Object | None:

@@ -345,7 +345,7 @@ class _Inputs:
     given_items: Sequence[Item] | None = None
     """The items, where they were loaded already."""
     begins_at: float | None = None
-    """When a new run counts as entered (epoch seconds); None: now."""
+    """The moment at which a new run counts as entered (epoch seconds); None: now."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", self.manifest.addressed(self.settings))

@@ -574,7 +574,7 @@ class RunStore(Requests):
     def next_due(
         self, at: float, states: Collection[Lifecycle], pacing: Pacing, *, uncollected: Collection[str] = ()
     ) -> float | None:
-        """When a batch of these states is due next (epoch seconds).
+        """Return when a batch of these states is due next (epoch seconds).
 
         A planned batch that is due and still there was held back: what it waits for shows elsewhere. ``uncollected``:
         jobs whose ended batches are left as they are.

@@ -147,7 +147,7 @@ _BAD_ENDS = {"expire": "expired", "cancel": "cancelled", "stop": "failed"}
 
 
 class _End(NamedTuple):
-    """When a batch ends, in which phase, and the share of its rows that ran by then."""
+    """The moment at which a batch ends, in which phase, and the share of its rows that ran by then."""
 
     moment: float
     outcome: str = "completed"
