@@ -106,8 +106,8 @@ def _left(run: Run, jobs: Sequence[Job]) -> set[str]:
 
 
 def next_due(run: Run) -> float | None:
-    """Return when the next batch is due, or another run is to be looked at that asks for answers which this one waits for
-    (epoch seconds); None where nothing is waiting for time to pass."""
+    """Return when the next batch is due, or another run is to be looked at that asks for answers which this one waits
+    for (epoch seconds); None where nothing is waiting for time to pass."""
     states, now = OPEN - {Lifecycle.LOST}, run.clock.now()
     due = run.store.next_due(now, states, run.pacing, uncollected=run.engine.trouble.keys())
     if due is not None:

@@ -617,8 +617,8 @@ def _is_gone(error: ProviderError) -> bool:
 
 
 def _end(batch: Batch, at: DecisionLimits) -> float:
-    """Return when the batch ended, as far as our clock can tell: it may have been behind then, but no batch ends before it is
-    sent, or before its run begins."""
+    """Return when the batch ended, as far as our clock can tell: it may have been behind then, but no batch ends before
+    it is sent, or before its run begins."""
     return max(batch.ended_at or 0.0, batch.submitted_at or 0.0, at.run_began)
 
 

@@ -178,8 +178,8 @@ def as_bool(value: JsonValue) -> bool | None:
 
 def _whole(text: str) -> ReplyObject | None:
     """Read a text that is JSON and nothing else, perhaps in a code fence and after a thought; None for another text."""
-    for number, stripped in enumerate((str, without_thoughts)):
-        stage = stripped(text)
+    for is_stripped in (False, True):  # most replies have no thought
+        stage = without_thoughts(text) if is_stripped else text
         fence = _FENCE.fullmatch(stage)
         try:
             # Numbers stay text: 1.50 is an answer, and an integer of 5,000 digits is no reason to fail.
@@ -187,7 +187,7 @@ def _whole(text: str) -> ReplyObject | None:
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
-            return ReplyObject(value, "after a thought" if number else "in a code fence" if fence else None)
+            return ReplyObject(value, "after a thought" if is_stripped else "in a code fence" if fence else None)
         return ReplyObject(None, f"not a JSON object but {_KINDS.get(type(value), 'a number')}")
     return None
 
