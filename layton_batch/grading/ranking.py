@@ -41,7 +41,6 @@ class GradedModel:
     marks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MARKS))
     questions: dict[str, object] = field(default_factory=dict)
     twice: str | None = None
-    n_rows: int = 0
     is_published: bool = False
     unanswered: Sequence[str] = ()
     notes: Sequence[str] = ()
@@ -85,7 +84,7 @@ def grade(
         raise DataError(message if submission.where in message else f"{submission.where}: {message}") from error
     answered = set(frame["item_id"])
     names = [f"{of_set}:{item}" if of_set else item for of_set, item in frame.select("set", "item_id").iter_rows()]
-    model.frame, model.n_rows = frame, frame.height
+    model.frame = frame
     model.unanswered = [item for item in dict.fromkeys(item.id for item in own or ()) if item not in answered]
     model.twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if submission.items is None:
