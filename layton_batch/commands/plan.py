@@ -246,13 +246,11 @@ def _answer(preview: Preview) -> Iterator[tuple[str, str]]:
 
 
 def _folded_notes(preview: Preview) -> list[tuple[str, str]]:
-    """A provider's notes on one line of the terminal, cut where they are longer."""
-    if not preview.provider_notes:
-        return []
-    room = console().width - len("note ")
+    """A provider's notes on one line, which a terminal cuts where they are longer."""
     lines = []
     for provider in dict.fromkeys(name for name, _ in preview.provider_notes):
         text = f"{provider}: {'; '.join(note for name, note in preview.provider_notes if name == provider)}"
+        room = console().width - len("note ") if console().is_terminal else len(text)
         lines.append(("note", text if len(text) <= room else f"{text[: room - 1].rstrip()}…"))
     return lines
 

@@ -64,7 +64,7 @@ class CostDocument(Document):
         if form == "html":
             from layton_batch.site.cost_page import bill_page  # loads the templates
 
-            return bill_page(self.report, self.runs, _days(self.query), self.notes)
+            return bill_page(self.report, self.runs, _days(self.query), self.sources, self.caution)
         return as_csv(self.table) if form == "csv" else as_markdown(self.table)
 
     def _repr_html_(self) -> str:
@@ -79,11 +79,16 @@ class CostDocument(Document):
     @property
     def notes(self) -> Sequence[str]:
         """Return what a reader has to know of the sums, and where prices are from."""
+        return [*filter(None, [self.caution]), *self.sources]
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Return what the sums hold and lack, and where prices are from."""
         report, total, has_days = self.report, self.report.total, {"day", "week", "month"}.intersection(self.report.by)
         empty = f"no answer {'ended ' + _days(self.query) if self.query.has_dates else 'is in'}: nothing was paid"
         prices = f"prices: {total.price_source} ({total.price_date})" if total.price_source else f"prices: {UNKNOWN}"
         return [
-            *filter(None, (self.caution, cached_note(total), unknown_cost_note(total), *bill_notes(report))),
+            *filter(None, (cached_note(total), unknown_cost_note(total), *bill_notes(report))),
             *([prices] if report.lines else [] if report.reused.requests else [empty]),
             *(["days are in UTC"] if has_days or self.query.has_dates else []),
         ]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -285,12 +285,12 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
             f"`layton-batch retry {run}` and then `run` ask again for what was cancelled; "
             f"`layton-batch cancel {run}` ends the run without it."
         )
-    is_stuck = status.state is RunState.NEEDS_PERSON or any(
-        batch.needs_person and batch.state in OPEN for batch in status.batches
-    )
+    providers = _providers_with_trouble(status)
     match status.state:
-        case RunState.NEEDS_PERSON | RunState.RUNNING if is_stuck and not steps:
-            steps.append("Fix what the line above names, then run the same command again.")
+        case RunState.NEEDS_PERSON | RunState.RUNNING if (
+            providers or status.state is RunState.NEEDS_PERSON
+        ) and not steps:
+            steps.append(f"See to {', '.join(providers) or 'what the reason names'}, then run the same command again.")
         case RunState.OVER_BUDGET if unpriced := _unpriced(status):
             steps.append(f"{no_price(unpriced)}; then run the same command again.")
         case RunState.OVER_BUDGET if reserves_expected:
@@ -313,6 +313,12 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
         case RunState.DONE:
             steps += _steps_after_end(status, run)
     return steps
+
+
+def _providers_with_trouble(status: Status) -> Collection[str]:
+    """Return the providers with batches or trouble that a person has to see to."""
+    waiting = [batch.provider for batch in status.batches if batch.needs_person and batch.state in OPEN]
+    return dict.fromkeys([trouble.provider for trouble in status.troubles if trouble.needs_person] + waiting)
 
 
 def _steps_after_end(status: Status, run: str) -> Iterator[str]:
@@ -514,7 +520,10 @@ class RunResult(Document):
         from rich.text import Text
 
         status = self.status
-        state = (self.state.replace("_", " "), _STYLES.get(status.state, "yellow"))
+        words = self.state.replace("_", " ")
+        if status.state is RunState.RUNNING and _providers_with_trouble(status):
+            words += ", and a person is needed"
+        state = (words, _STYLES.get(status.state, "yellow"))
         console().print(Text.assemble((one_line(status.run), "bold"), "  ", state, "  ", money_line(status)))
         if status.reason:
             say_line(status.reason, "yellow")
@@ -524,7 +533,7 @@ class RunResult(Document):
             show(batches_table(sent, now), gap=1)
             if (more := sum(batch.state in OPEN for batch in status.batches) - len(sent)) > 0:
                 open_batches = plural(more, "more open batch", "more open batches")
-                say_line(f"{open_batches}: `layton-batch status RUN --json`", "dim")
+                say_line(f"{open_batches}: `layton-batch status {one_line(self.source or status.run)} --json`", "dim")
         for line in (*failure_lines(status.jobs, self.words), *lacking_told(self.judges), *batch_lines(status)):
             say_line(line, "yellow")
         if self.without_results:

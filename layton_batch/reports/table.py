@@ -58,7 +58,8 @@ NARROW = 80
 _LEAST, _LEAST_HEAD = 12, 8  # characters of a folded cell, of a folded heading of figures
 _BREAK_AFTER = "-_./:@"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&@]|\$(?!\d))")  # $ before a digit is money; as mathematics it needs two
+# $ before a digit is money; as mathematics it needs two
+_MARKDOWN = re.compile(r"(`layton-batch [\w ./:=-]*`)|([\\`*_{}\[\]<>|#~&@]|\$(?!\d))")
 _AUTOLINK = re.compile(r"(?i)(:)(//)|(www)(\.)")
 
 
@@ -105,8 +106,8 @@ def as_markdown(table: AnyTable) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Text that is nothing but text in a cell of a Markdown table."""
-    escaped = _MARKDOWN.sub(r"\\\1", printable(text))
+    """Return text that is nothing but text in a cell of a Markdown table; a command between ` stays one."""
+    escaped = _MARKDOWN.sub(lambda match: match[1] or f"\\{match[2]}", printable(text))
     return _AUTOLINK.sub(lambda match: f"{match[1] or match[3]}\\{match[2] or match[4]}", escaped)
 
 

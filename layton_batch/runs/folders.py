@@ -16,7 +16,7 @@ from layton_batch.errors import LaytonBatchError, ManifestError, StoreError
 from layton_batch.files.atomic import append_json_line
 from layton_batch.files.run_folder import MANIFEST, RunFolder
 from layton_batch.settings import Settings
-from layton_batch.text import did_you_mean
+from layton_batch.text import did_you_mean, plural
 
 if TYPE_CHECKING:
     from layton_batch.manifest.manifest import Manifest
@@ -212,7 +212,9 @@ def _only_run(runs: Path) -> RunFolder:
     if len(folders) == 1:
         return folders[0]
     if not folders:
-        raise StoreError("; ".join([f"there is no run under {runs}", *misplaced_runs(runs)]))
+        played = sandbox_runs(runs)
+        hint = [f"{played} has {plural(count, 'run')}: --runs {played}"] if (count := len(find_runs(played))) else []
+        raise StoreError("; ".join([f"there is no run under {runs}", *misplaced_runs(runs), *hint]))
     raise StoreError(f"there are several runs under {runs}: name one of {names}")
 
 

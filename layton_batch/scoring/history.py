@@ -17,6 +17,7 @@ from layton_batch.errors import FileError
 from layton_batch.files import atomic
 from layton_batch.files.table_columns import LEADERBOARD
 from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.leaderboard import METHOD_WORDS
 from layton_batch.text import number_text
 
 _SCHEMA: Mapping[str, pl.DataType] = {name: column.dtype for name, column in LEADERBOARD.items() if column.in_history}
@@ -91,7 +92,7 @@ def _reasons(before: BoardSnapshot, after: BoardSnapshot) -> Iterator[str]:
     for column in ("method", "metric", "level"):
         was, now = before.board[column][0], after.board[column][0]
         if was != now:
-            yield f"The {column} was {was} and is {now}."
+            yield f"{column.capitalize()}: {METHOD_WORDS.get(was, was)} before, {METHOD_WORDS.get(now, now)} now."
     labels = [board.board["own_labels"].sum() for board in (before, after)]
     if labels[0] != labels[1]:
         yield f"Human labels of these models: {labels[0]:,} before, {labels[1]:,} now."

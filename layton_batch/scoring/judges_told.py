@@ -75,7 +75,7 @@ def _in_short(diagnosis: Diagnosis) -> Section:
     ]
     leniencies = ((finding.judge, finding.report.leniency) for finding in diagnosis.judges)
     kindness = {judge: leniency for judge, leniency in leniencies if leniency is not None}
-    if len(kindness) > 1:
+    if len(set(map(_points, kindness.values()))) > 1:
         strictest, *_, kindest = sorted(kindness, key=lambda judge: kindness[judge])
         sentences.append(
             f"Of the judges, {one_line(kindest)} says yes most readily ({_points(kindness[kindest])} points against "
@@ -257,7 +257,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table[Texts]:
 
 
 def _points(fraction: float | None) -> str:
-    return NONE if fraction is None else f"{100 * fraction:+.1f}"
+    return NONE if fraction is None else f"{round(100 * fraction, 1) + 0.0:+.1f}"  # not -0.0
 
 
 def _plus_minus(error: float | None) -> str:

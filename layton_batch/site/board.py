@@ -55,7 +55,7 @@ from layton_batch.site.pages import (
     write,
 )
 from layton_batch.site.run_tables import BoardSettings, failures, table
-from layton_batch.text import NONE, number_text, percent, plural
+from layton_batch.text import NONE, first_of, number_text, percent, plural
 
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _MOST_TICKS = 6
@@ -243,7 +243,7 @@ class Board:
                 "Every answer was graded by rule, so the score is exact on this set of items. "
                 f"{held} the score on new items of the same kind with that probability."
             )
-        return f"{held} {_SUBJECTS[self.target]}, with that probability. Each interval holds singly. {ASSUMES}"
+        return f"{held} {_SUBJECTS[self.target]} with that probability. Each interval holds singly. {ASSUMES}"
 
     @property
     def range_meaning(self) -> str:
@@ -266,8 +266,11 @@ class Board:
         if borrowing := sum(NO_OWN in row.notes for row in self.rows):
             yield (
                 f"{borrowing:,} of {plural(len(self.rows), 'row')} ({NO_OWN}) {'has' if borrowing == 1 else 'have'} no "
-                "label on answers of their own: the labels behind these scores are on other models’ answers."
+                f"label on answers of {'its' if borrowing == 1 else 'their'} own: the labels behind these scores are "
+                "on other models’ answers."
             )
+        if missing := [f"{row.model} ({row.values['n_missing']:,})" for row in self.rows if row.values["n_missing"]]:
+            yield f"Answers are missing, and count as wrong: {first_of(missing)}."
 
     @property
     def _label_need(self) -> str:
@@ -279,7 +282,7 @@ class Board:
 _WHERE = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly this set of items"}
 _SUBJECTS = {
     NEW_ITEMS: "the score on new items of the same kind",
-    THIS_SET: "the share of exactly these items that a person would judge correct; it says nothing of other items",
+    THIS_SET: "the share of exactly these items that a person would judge correct",
 }
 _ALIKE = "Alike"
 _METRICS = {
@@ -468,7 +471,7 @@ def _columns(board: Board) -> list[tuple[bool, BoardColumn]]:
         (bool(counts),
          column(counts[0].capitalize() if len(counts) == 1 else "Failures", "failures",
                 lambda row: _failures_cell(row, len(counts) > 1),
-                "Answers that were abstained, could not be read, are missing or have no verdict; they count as wrong.",
+                "Answers that are no answer, or have no verdict; they count as wrong.",
                 is_falling=True, is_rest=True, label=counts[0] if len(counts) == 1 else "failures")),
         *((shared.shown([row.values for row in rows]), _shared_column(shared)) for shared in BOARD
           if rows and shared.name not in _DRAWN and OutputForm.PAGE in shared.surfaces),

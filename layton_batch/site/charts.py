@@ -276,7 +276,8 @@ def _against(
         corners = alt.Chart(table([{"x": x, "y": y} for x, y in front])).encode(x=across.x(), y=up.y())
         line = corners.mark_line(color=BLUE, strokeWidth=1.5, strokeDash=[4, 3], aria=False)
         forms[ending] = _layered([line, *named_points(rows, across, up, front)], width, height)
-    words = f"The broken line joins the models that no {less} one beats. The scale across is logarithmic."
+    joined = f"The broken line joins the models that no {less} one beats. " if len(front) > 1 else ""
+    words = f"{joined}The scale across is logarithmic."
     if len(points) > MOST_NAMES:
         words += f" Names of the first {MOST_NAMES} models; the legend has all."
     legend = [(board.name(row), row.colour) for _, row in points]

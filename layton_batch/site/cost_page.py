@@ -38,13 +38,14 @@ def write_cost_page(site: RunSite, bill: CostReport | None) -> None:
     )  # fmt: skip
 
 
-def bill_page(bill: CostReport, runs: Sequence[str], days: str, notes: Sequence[str]) -> str:
-    """Return the bill as a page that needs no other file. ``days``: of which days it is, in words."""
+def bill_page(bill: CostReport, runs: Sequence[str], days: str, notes: Sequence[str], caution: str | None) -> str:
+    """Return the bill as a page that needs no other file. ``days``: of which days it is, in words; ``caution``: what a
+    reader has to know before the sums."""
     title = " ".join(filter(None, ("Cost", f"of {', '.join(runs)}" if runs else "", days)))
     about = {"run": None, "title": short_line(title, 500), "share": share_text(bill.total)}
     shown = [sentence(note) for note in notes]
     table = bill_table(str(about["title"]), bill) if bill.lines else None
-    return render("bill.html", **about, **more_assets(), bill=bill, notes=shown, table=table).decode()
+    return render("bill.html", **about, **more_assets(), bill=bill, notes=shown, table=table, caution=caution).decode()
 
 
 def _by_provider(bill: CostReport) -> HtmlTable:

@@ -143,7 +143,7 @@ class ListedItem:
 def write_items_page(site: RunSite, items: Sequence[ListedItem]) -> None:
     """Write the list's page, the words of its search, and the lists of what models get wrong together."""
     folder = site.building / "items"
-    all_wrong = [item for item in items if item.tally.standing == "wrong"]
+    all_wrong = [item for item in items if item.tally.band == "0"]
     shared = sorted(((item, item.shared) for item in items if item.shared), key=lambda pair: -len(pair[1].models))
     models = list(dict.fromkeys(row.model for row in site.board.rows))
     bands = {item.tally.band for item in items}

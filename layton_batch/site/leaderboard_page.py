@@ -98,7 +98,7 @@ def licence(settings: BoardSettings) -> str:
     if settings.license:
         return f"Licence: {settings.license}."
     licences = (words for part, words in _LICENCES.items() if part in settings.source)
-    return next(licences, "Their licence is their source’s.")
+    return next(licences, "The licence of the items is that of their source.")
 
 
 def citation(settings: BoardSettings, title: str, date: str) -> str:

@@ -502,7 +502,7 @@ def _write_beside(run: Run, boards: RuleBoard | Sequence[JuryBoard]) -> None:
         pairs = all_pairs(boards)
     else:
         board, people = boards[0], joined(run)
-        pairs, is_small = all_pairs(board) if board.labels.height else [], board.votes.height <= MOST_PLANNED
+        pairs, is_small = all_pairs(board), board.votes.height <= MOST_PLANNED
         if is_small and board.votes.height and (plan := outlook(board, length=0)).enough.labels:
             now = plan.now.mean if board.labels.height else None
             need = [{"labels": plan.enough.labels, "half_width_now": now, "half_width_then": plan.enough.mean}]

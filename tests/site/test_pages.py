@@ -367,13 +367,15 @@ def test_a_frozen_manifest_that_was_changed_by_hand_brings_nothing_else_in(
     assert page.values("fill") == plain.values("fill")
 
 
-def test_made_up_models_and_borrowed_labels_are_said_before_the_table(tmp_path: Path) -> None:
+def test_made_up_models_borrowed_labels_and_missing_answers_are_said_before_the_table(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     document = orjson.loads(run.folder.manifest.read_bytes())
     run.folder.manifest.write_bytes(orjson.dumps({**document, "made_up": ["openai"]}))
     rows = run.leaderboard_rows()
-    run.table("leaderboard", [{**rows[0], "flags": BORROWED_ONLY}, *rows[1:]])
+    run.table("leaderboard", [{**rows[0], "flags": BORROWED_ONLY}, {**rows[1], "n_missing": 1234}, *rows[2:]])
     site = built(run)
-    assert "1 of 3 rows (*)" in words(read_page(site / "index.html")).partition(" Leaderboard Filter")[0]
+    before = words(read_page(site / "index.html")).partition(" Leaderboard Filter")[0]
+    assert "1 of 3 rows (*)" in before
+    assert f"{rows[1]['model']} (1,234)" in before
     for page in ("index.html", "charts.html", "compare.html", "items/0001.html", "judges.html"):
         assert "a sandbox played openai." in words(read_page(site / page))
