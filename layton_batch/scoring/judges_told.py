@@ -213,8 +213,8 @@ def _slope(diagnosis: Diagnosis) -> tuple[JudgeNote, ...]:
     mean, lower, upper = diagnosis.ability_slope
     return (
         JudgeNote(f"ability slope: {mean:+.2f} ({percent(diagnosis.level)} CI {lower:+.2f} to {upper:+.2f})"),
-        JudgeNote("0: a vote means the same for every model", True),
-        JudgeNote("1: it means more for a better model, as where judges err alike on everybody's answers", True),
+        JudgeNote("slope 0: a vote means the same for every model", True),
+        JudgeNote("slope 1: it means more for a better model, as where judges err alike on everybody's answers", True),
     )
 
 

@@ -161,9 +161,11 @@ def draw(world: TruthWorld | World, rng: np.random.Generator) -> Board:
     first, later = _verdicts(world, rng, correct, difficulty, maker)
     yes, total = _counted(world, first)
     labelled = _labelled(world, rng, yes, total)
-    seen = labelled.sum()
+    unsure = 0.0
     if world.skipped:
+        seen = labelled.sum()
         labelled &= rng.random(labelled.shape) > 2 * world.skipped * _sigmoid(2 * difficulty)
+        unsure = 1 - labelled.sum() / seen
     anchors = None
     if later is not None:
         yes_later, total_later = _counted(world, later)
@@ -185,7 +187,7 @@ def draw(world: TruthWorld | World, rng: np.random.Generator) -> Board:
         correct.mean(axis=1),
         np.array(strengths),
         anchors,
-        1 - labelled.sum() / max(seen, 1),
+        unsure,
     )
 
 
