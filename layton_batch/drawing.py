@@ -64,7 +64,7 @@ class Axis:
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)))
         ticks = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
         inside = [tick for tick in ticks if self.low <= tick <= self.high]
-        return alt.Axis(format=",~r", labelOverlap="greedy", values=inside)
+        return alt.Axis(format=",~r", labelOverlap="greedy", labelSeparation=8, values=inside)
 
 
 def table(rows: Sequence[Row]) -> alt.InlineData:
