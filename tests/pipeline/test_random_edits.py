@@ -155,14 +155,3 @@ FAULTS = st.lists(
 @given(revisions(), FAULTS)
 def test_over_random_edits_no_question_is_paid_for_twice(history: list[Asked], faults: list[Fault]) -> None:
     play(history, faults)
-
-
-def test_a_question_that_is_taken_out_while_its_unusable_reply_waits_to_go_again_leaves_no_gap() -> None:
-    first = Asked(
-        models=(("openai", "-a", 1),), items=((2, 0), (4, 1)), limit=2, referees=("tern-3-referee gemini",), seats=1,
-        prompt=0, hints=0, reask=1, ticks=3,
-    )  # fmt: skip
-    play(
-        [first, replace(first, items=((0, 1),), ticks=None)],
-        [Fault(on="row", action="malformed_text", provider="openai", times=1)],
-    )

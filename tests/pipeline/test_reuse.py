@@ -120,17 +120,6 @@ def test_nothing_is_bought_again_where_the_answers_of_the_run_beside_it_cannot_b
         assert bench.billed() == billed
 
 
-def test_an_answer_that_was_taken_over_and_cannot_be_used_is_asked_again_where_the_manifest_says_so(
-    tmp_path: Path,
-) -> None:
-    with lab(tmp_path, Fault(on="row", action="malformed_text", provider="openai", times=1)) as bench:
-        bench.finish(ONE)
-        assert sorted(bench.table(ONE, "predictions")["kind"]) == ["answered", "unparsed"]
-        again = with_policy(named("other", ONE), "reask_unparsed = 1")
-        assert bench.finish(again).state is RunState.DONE
-        assert (set(bench.table(again, "predictions")["kind"]), len(bench.billed())) == ({"answered"}, 3)
-
-
 def test_a_model_that_comes_back_is_asked_for_what_was_given_up_while_it_was_gone(tmp_path: Path) -> None:
     half = Fault(on="batch", action="expire", provider="anthropic", times=1, share=0.5)
     with lab(tmp_path, half) as bench:
@@ -143,11 +132,6 @@ def test_a_model_that_comes_back_is_asked_for_what_was_given_up_while_it_was_gon
 # ---- another name of a model -----------------------------------------------------------------------------------------
 
 
-def refused(times: int) -> Fault:
-    """A permanent error: only a person has it sent again."""
-    return Fault(on="row", action="error", status=400, provider="openai", times=times)
-
-
 def has_each_once(bench: Lab, text: str, questions: int = 2) -> None:
     """Both names have the same answers, and so many questions were billed for both."""
     said = bench.table(text, "predictions").sort("item_id")
@@ -156,23 +140,6 @@ def has_each_once(bench: Lab, text: str, questions: int = 2) -> None:
     assert None not in own
     assert sum(bench.billed().values()) == questions
     assert bench.finish(text).spent_usd == bench.server.ledger().total_usd
-
-
-@pytest.mark.parametrize("times", [1, 3])
-def test_what_is_refused_to_one_name_is_refused_to_both_and_goes_again_once(tmp_path: Path, times: int) -> None:
-    text = with_twin(ONE)
-    with lab(tmp_path, refused(times)) as bench:
-        status = bench.finish(text)
-        assert (status.unanswered, len(status.batches)) == (2 * min(times, 2), 1)
-        assert bench.retry() == 2 * min(times, 2)
-        bench.begin(text)  # and then the program is stopped
-        status = bench.finish(text)
-        assert status.unanswered == (0 if times == 1 else 2)
-        if status.unanswered:
-            assert bench.retry() == 2
-            status = bench.finish(text)
-        assert (status.unanswered, sum(batch.requests for batch in status.batches)) == (0, 2 + times)
-        has_each_once(bench, text)
 
 
 @pytest.mark.parametrize("action", tiered(("malformed_text", "truncated"), ci=("truncated",)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -22,10 +20,8 @@ from layton_batch.sandbox import Fault
 from layton_batch.stages.rank import marks as marks_of
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks.protocol import TaskOptions
-from layton_batch.tasks.rome.task import RomeTask
 from layton_batch.tasks.zebralogic.task import ZebraLogicTask
-from tests.support.lab import JUDGES, MODELS, Lab, demo_prices, lab
-from tests.support.tiers import tiered
+from tests.support.lab import MODELS, Lab, demo_prices, lab
 
 READS_PAGES = True
 PRINTED = 0.0501
@@ -179,63 +175,7 @@ def test_a_budget_for_reasoning_comes_on_top_of_the_advised_limit(tmp_path: Path
     assert least[1] == 32_000 + least[0]
 
 
-def test_a_grid_that_was_cut_off_is_asked_for_again_with_twice_the_advised_room(tmp_path: Path) -> None:
-    text = zebra_text(("openai",)).replace("limit = 20", "limit = 1")
-    text = text.replace("[scoring]", "[policy]\nreask_truncated = 1\n[scoring]")
-    with lab(tmp_path, Fault(on="row", action="truncated", times=1)) as bench:
-        again = bench.finish(text).batches[1]
-        assert limits_of((bench.runs / again.path).read_bytes(), "openai") == {2 * ADVICE["2*2"]: 1}
-
-
 # ---- pictures and a jury ---------------------------------------------------------------------------------------------
-
-
-def test_pictures_that_annotations_name_by_path_reach_the_models_of_two_providers(tmp_path: Path) -> None:
-    """The bundled questions with their pictures as files beside the annotations, as ROME publishes them."""
-    folder = tmp_path / "annotations"
-    (folder / "imgs").mkdir(parents=True)
-    lines, pictures = [], []
-    for row in map(json.loads, RomeTask(TaskOptions("vlm")).bundled("vlm").read_text("utf-8").splitlines()):
-        shown = row.pop("img")
-        row["img_path"] = []
-        for place, picture in enumerate(shown if isinstance(shown, list) else [shown]):
-            name = f"imgs/{row['question_id']}-{place}.jpg"
-            (folder / name).write_bytes(base64.b64decode(picture))
-            row["img_path"].append(name)
-            pictures.append(picture)
-        lines.append(json.dumps(row))
-    (folder / "rome.jsonl").write_text("\n".join(lines))
-    text = manifest_text("rome", ("openai", "anthropic"), "vlm", "accuracy")
-    text = text.replace('source = "bundled"', 'source = "annotations/rome.jsonl"')
-    with lab(tmp_path) as bench:
-        for batch in bench.finish_paid_once(text).batches:
-            sent = (bench.runs / batch.path).read_text()
-            assert all(picture in sent for picture in pictures)
-        board = bench.table(text, "leaderboard")
-        # As right as where the pictures stand in the rows: the made-up models know the questions by their pictures.
-        assert board["n_items"].to_list() == [len(lines)] * 2
-        assert (board["score"] > 30).all()
-
-
-@pytest.mark.parametrize("protocol", tiered(("corrected", "original"), ci=("corrected",)))
-def test_a_model_may_judge_what_a_rule_could_grade_and_a_verdict_on_the_answer_alone_is_whole(
-    protocol: str, tmp_path: Path
-) -> None:
-    """Asked again are only the few replies that cannot be read."""
-    options = f'[task_options]\njudge = true\nprotocol = "{protocol}"\n[policy]\nreask_unparsed = 1'
-    text = manifest_text("rome", ("openai", "gemini"), "llm", "answer_correct", options)
-    text = text.replace("[[prices]]", f"[jury]\nseats = 2\n{JUDGES}\n[[prices]]", 1)
-    with lab(tmp_path) as bench:
-        status = bench.finish(text)
-        assert (status.state, status.spent_usd) == ("done", bench.server.ledger().total_usd)
-        assert {job.id.partition("--")[0] for job in status.jobs if job.role == "judge"} == {
-            "judge-wagtail-5-referee", "judge-larch-2-referee", "judge-sirocco-referee"
-        }  # fmt: skip
-        verdicts, board = bench.table(text, "verdicts"), bench.table(text, "leaderboard")
-        assert sum(count > 1 for count in bench.billed().values()) < verdicts.height / 4
-    assert verdicts["is_justification_correct"].null_count() == verdicts.height > 30
-    assert set(board["metric"]) == {"answer_correct"}
-    assert board["score"].null_count() == 0
 
 
 # ---- the demonstrations ----------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from layton_batch.pipeline import is_finished, next_due
 from layton_batch.runs.status import read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.support.lab import Lab, Run, RunState, advance, lab, named, quiz_text, several, with_twin
+from tests.support.lab import Lab, Run, RunState, advance, lab, named, quiz_text, several
 
 ONE = quiz_text(("openai", "anthropic"), limit=2)
 FIRST, SECOND = (named(name, ONE) for name in ("first", "second"))
@@ -46,13 +46,6 @@ def test_runs_that_are_driven_at_the_same_time_share_every_answer(tmp_path: Path
         assert boards[0].equals(boards[1])
 
 
-def test_what_one_run_could_not_get_is_asked_by_the_one_that_waited(tmp_path: Path) -> None:
-    expired = Fault(on="batch", action="expire", provider="anthropic", times=3, share=0.0)
-    with lab(tmp_path, expired) as bench, in_turns(bench) as runs:
-        assert read_status(runs[1].store).unanswered == 0
-        assert set(bench.billed().values()) == {1}
-
-
 def test_a_run_waits_for_one_that_has_stopped_in_the_middle_and_pays_nothing(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         bench.begin(FIRST)
@@ -81,12 +74,3 @@ def test_a_run_says_which_other_run_it_waits_for_in_vain(tmp_path: Path, is_lost
         if not is_lost:
             bench.finish(first)
             assert bench.finish(second).spent_usd == 0
-
-
-def test_a_planned_batch_of_a_retired_model_keeps_no_other_from_asking(tmp_path: Path) -> None:
-    text = with_twin(quiz_text())
-    start = text.index("[[models]]")
-    without_first = text[:start] + text[text.index('[[models]]\nname = "twin"') :]
-    with lab(tmp_path) as bench:
-        bench.plan_only(text)
-        bench.finish_paid_once(without_first)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future
@@ -18,7 +17,6 @@ from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
 from layton_batch.stages.grade import grade_apart
 from layton_batch.stages.score import count_votes
-from tests.support.cli_harness import call
 from tests.support.lab import Lab, lab, manifest_text, quiz_text
 from tests.support.tiers import tiered
 
@@ -47,10 +45,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         warnings.simplefilter("ignore")  # its own, about ports and event loops
         with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as there:
             yield there.scheduler_address.replace("tcp://", "dask://")
-
-
-def end_the_worker() -> None:
-    os._exit(1)
 
 
 def raise_damage(path: Path) -> None:
@@ -103,17 +97,6 @@ def test_what_a_lost_worker_left_undone_is_done_here_in_the_next_tick_and_said(
         assert set(bench.billed().values()) == {1}
 
 
-def test_a_broken_pool_is_left_for_this_process(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench, bench.open(TEXT) as run, opened_engine(PROCESSES) as pool:
-        drive(run, once=True, stop_at=None)
-        job, run.engine.executor = run.store.jobs()[0], pool
-        assert not run.engine.wait_for(job, run.engine.submit(end_the_worker))
-        assert isinstance(run.engine.executor, CallingThread)
-        run.engine.executor = pool
-        assert run.engine.wait_for(job, run.engine.submit((tmp_path / "done").touch))
-        assert (tmp_path / "done").exists()
-
-
 def test_a_damaged_table_is_told_from_another_process_as_from_this_one(tmp_path: Path) -> None:
     for name in (THREADS, PROCESSES):
         with opened_engine(name) as engine, pytest.raises(DamagedTableError) as told:
@@ -125,14 +108,6 @@ def test_a_damaged_table_is_told_from_another_process_as_from_this_one(tmp_path:
 def test_a_name_that_is_no_engine_is_refused(name: str) -> None:
     with pytest.raises(ManifestError, match="engine"):
         check_engine(name)
-
-
-def test_the_command_says_which_engines_there_are(tmp_path: Path) -> None:
-    manifest = tmp_path / "manifest.toml"
-    manifest.write_text(TEXT, encoding="utf-8")
-    ended = call("run", manifest, "--runs", tmp_path, "--engine", "fast", "--yes")
-    assert ended.code == 2
-    assert "write threads, processes or dask://HOST:PORT" in ended.err
 
 
 def test_a_cluster_that_is_not_there_ends_the_run_before_anything_is_paid_and_it_goes_on_later(

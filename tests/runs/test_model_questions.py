@@ -62,13 +62,6 @@ def test_a_model_that_its_provider_does_not_have_is_refused_and_its_successor_na
     assert findings.warnings == ()
 
 
-def test_at_another_address_the_same_is_a_warning(tmp_path: Path) -> None:
-    with serving(openai=routes({})) as (environment, _):
-        findings = found(tmp_path, model("openai", "old"), environment, elsewhere=True)
-    assert findings.refused == ()
-    assert findings.warnings == (f"{GONE}; it is sent all the same, because openai is played on this machine",)
-
-
 def test_the_environment_says_what_another_address_is(tmp_path: Path) -> None:
     with serving(openai=routes({})) as (environment, _):
         manifest = load(tmp_path, HEAD + ITEMS + model("openai", "old") + JURY)
@@ -115,11 +108,6 @@ def test_an_end_ahead_is_a_warning_with_the_day(tmp_path: Path, provider: str, p
     assert findings.warnings[0] == f"model 'm' ({provider}): m {said}"
 
 
-def test_a_dated_snapshot_of_the_model_is_the_model(tmp_path: Path) -> None:
-    with serving(openai=reply({"id": "m-2025-11-13"})) as (environment, _):
-        assert found(tmp_path, model("openai", "m"), environment) == ModelFindings((), ())
-
-
 @pytest.mark.parametrize(("elsewhere", "status"), [(False, 400), (True, 401)])
 def test_a_key_that_the_provider_does_not_accept_is_refused_before_a_run_waits_for_days(
     tmp_path: Path, elsewhere: bool, status: int
@@ -143,14 +131,6 @@ def test_questions_that_fail_refuse_nothing_and_are_told_in_one_line(tmp_path: P
     (line,) = findings.warnings
     assert line.startswith("providers could not be asked whether their models are on sale: openai: ")
     assert "; mistral: " in line
-
-
-def test_an_address_where_nobody_is_refuses_nothing(tmp_path: Path) -> None:
-    environment = {"OPENAI_API_KEY": "no-key", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
-    findings = found(tmp_path, model("openai", "a"), environment)
-    (trouble,) = findings.warnings
-    assert findings.refused == ()
-    assert "could not be asked" in trouble
 
 
 def test_a_model_of_several_names_is_asked_about_once_and_judges_too(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.labels import Labels
 from layton_batch.scoring.evidence import content_key
 from layton_batch.scoring.gold import parse_gold
-from layton_batch.scoring.leaderboard import FLAGS, RULE, ScoringRules
+from layton_batch.scoring.leaderboard import FLAGS, ScoringRules
 from layton_batch.stages import rank
 from layton_batch.states import Role
 
@@ -51,17 +51,6 @@ def ranked_by_rule(tmp_path: Path) -> Any:
         manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None, panel=tuple),
         rules=ScoringRules(metric="acc"),
     )
-
-
-def test_a_run_graded_by_rule_is_ranked_from_its_marks(tmp_path: Path) -> None:
-    run = ranked_by_rule(tmp_path)
-    assert rank.rank(run)
-    assert not rank.rank(run)
-    stored = read(run.folder.tables, "leaderboard")
-    assert stored["model"].to_list() == ["b", "a"]
-    assert stored["score"].to_list() == [66.7, 16.7]
-    assert stored["method"].to_list() == [RULE, RULE]
-    assert stored.select("n_abstained", "n_unparsed", "n_missing").rows() == [(1, 1, 0)] * 2
 
 
 def served(run: Any, name: str, *models: str | None) -> None:
@@ -150,12 +139,3 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
         ("b", "f", {"old-judge": True}, False),
         ("c", "p", {"old-judge": True}, True),
     ]
-
-
-def test_a_table_that_records_no_origin_is_written_again(tmp_path: Path) -> None:
-    run = ranked_by_rule(tmp_path)
-    assert rank.rank(run)
-    path = run.folder.part("leaderboard", "leaderboard")
-    write(path, read(run.folder.tables, "leaderboard"))
-    assert rank.rank(run)
-    assert not rank.rank(run)
