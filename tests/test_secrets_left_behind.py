@@ -16,6 +16,7 @@ from pathlib import Path
 
 from layton_batch.processes import started
 from layton_batch.redaction import HIDDEN
+from tests.support.cli_harness import PROGRAM
 from tests.support.lab import MODELS, ROOT, quiz_text
 
 KEYS = {name: f"sk-test-{name}-0123456789abcdefSECRET" for name in MODELS}
@@ -62,7 +63,7 @@ def secrets_in(content: bytes) -> list[str]:
 
 
 PATIENCE_SECONDS = 90.0
-ASKED = ("check", "status --log", "cancel --no-wait", "cost")
+ASKED = ("status --log", "cancel --no-wait", "cost")
 """What a person looks at afterwards, or tries."""
 
 
@@ -86,7 +87,7 @@ def test_a_killed_run_whose_keys_came_from_a_dot_env_leaves_none_behind(tmp_path
         assert b"DEBUG" in said  # the SDKs did talk
         assert files_with_keys(tmp_path, {"state.sqlite3-wal", "log.jsonl", "said"}) == []
         for asked in ASKED:
-            said += answer(tmp_path, asked, manifest, environment(url))
+            said += answer(tmp_path, asked, environment(url))
     assert secrets_in(said) == []
     assert secrets_in(shown) == []
     assert files_with_keys(tmp_path, {"state.sqlite3"}) == []
@@ -124,10 +125,9 @@ def loud_run(work: Path, manifest: Path, runs: Path) -> tuple[bytes, bytes]:
     return (work / "said").read_bytes(), shown
 
 
-def answer(folder: Path, asked: str, manifest: Path, given: dict[str, str]) -> bytes:
+def answer(folder: Path, asked: str, given: dict[str, str]) -> bytes:
     name, *options = asked.split()
-    about = [str(manifest)] if name == "check" else ["lab", "--runs", str(folder / "runs")]
-    command = [sys.executable, "-m", "layton_batch", name, *about, *options]
+    command = [*PROGRAM, name, "lab", "--runs", str(folder / "runs"), *options]
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LAYTON_BATCH_PACING": "0.001", **given}
     done = subprocess.run(
         command, cwd=folder, env=variables, capture_output=True, timeout=PATIENCE_SECONDS, check=False

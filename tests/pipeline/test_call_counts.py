@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-
 from layton_batch.runs.status import read_status
 from layton_batch.states import Lifecycle, Role
 from tests.support.lab import Lab, RunState, Status, drive, lab, manifest_text, several

@@ -7,7 +7,6 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
-
 from layton_batch.records import Batch
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle

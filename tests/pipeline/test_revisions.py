@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-
 from layton_batch.settings import Settings
 from layton_batch.states import Lifecycle
 from tests.support.lab import BUNDLED, MODELS, Lab, demo_prices, lab, manifest_text, quiz_text, with_twin

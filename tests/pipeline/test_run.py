@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-
 from layton_batch.providers import BUILT_IN
 from tests.support.lab import MODELS, lab, quiz_text
 
