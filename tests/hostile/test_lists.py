@@ -13,8 +13,6 @@ from tests.support.lab import MODELS, Lab, RunState, quiz_text
 from tests.support.tampering import Answer, Tamper, honest, hostile
 from tests.support.tiers import tiered
 
-FILE_LISTERS = ("openai", "mistral", "groq", "doubleword")
-"""Providers whose files are listed before one is uploaded."""
 TROUBLE: dict[str, Callable[[Answer], Answer]] = {
     **{status: lambda answer, status=status: answer.of(b'{"error": {"message": "no"}}', int(status))
        for status in ("429", "500", "403", "400", "404")},
@@ -64,7 +62,6 @@ def test_an_older_copy_that_is_put_back_sends_nothing_while_the_list_is_in_troub
 
 REFUSED = [
     *tiered(MODELS, ("403",), ("list",), ci=[("openai", "403", "list")]),
-    *tiered(FILE_LISTERS, ("400", "403", "404"), ("list_files",), ci=[("openai", "400", "list_files")]),
     # 400 to an upload refuses the file itself
     *tiered(("together",), ("403", "404"), ("upload",), ci=[("together", "404", "upload")]),
 ]

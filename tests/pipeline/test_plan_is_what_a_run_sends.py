@@ -64,35 +64,24 @@ class Case:
 OPENAI, ANTHROPIC, TWIN = "predict-larch-2-mini", "predict-wagtail-5", "predict-twin"
 CASES = {
     "new run": Case(Asked(AB), {OPENAI: 2}),
-    "same again": Case(Asked(AB), {OPENAI: 0}, (Asked(AB),)),
-    "an item more": Case(Asked(ABC), {OPENAI: 1}, (Asked(AB),)),
-    "an item before the others": Case(Asked({"0": "Who?", **AB}), {OPENAI: 1}, (Asked(AB),)),
-    "an item less": Case(Asked(AB), {OPENAI: 0}, (Asked(ABC),), retired=1),
-    "an item with another text": Case(Asked({**AB, "b": "What else?"}), {OPENAI: 1}, (Asked(AB),), retired=1),
     "one item less, one more": Case(
         Asked({"b": AB["b"], "c": "Who?"}), {OPENAI: 1}, (Asked(AB, end=ANSWERED),), retired=1
     ),
-    "an item comes back": Case(Asked(AB), {OPENAI: 0}, (Asked(AB), Asked({"a": AB["a"]}))),
     "a model more": Case(Asked(AB, models=("openai", "anthropic")), {OPENAI: 0, ANTHROPIC: 2}, (Asked(AB),)),
-    "another model": Case(Asked(AB, models=("anthropic",)), {ANTHROPIC: 2}, (Asked(AB),)),
-    "answers of another run": Case(Asked(ABC), {OPENAI: 1}, (Asked(AB, "other", end=ANSWERED),)),
-    "on their way in another run": Case(Asked(ABC), {OPENAI: 1}, (Asked(AB, "other"),)),
-    "failed in another run": Case(Asked(ABC), {OPENAI: 3}, (Asked(AB, "other", end=FAILED),)),
-    "perhaps billed in another run": Case(Asked(ABC), {OPENAI: 1}, (Asked(AB, "other", end=UNCERTAIN),)),
     "answers of another run, and of its own": Case(
         Asked(ABC), {OPENAI: 0}, (Asked({"c": "Who?"}, "other", end=ANSWERED), Asked(AB))
     ),
+    "on their way in another run": Case(Asked(ABC), {OPENAI: 1}, (Asked(AB, "other"),)),
+    "failed in another run": Case(Asked(ABC), {OPENAI: 3}, (Asked(AB, "other", end=FAILED),)),
+    "perhaps billed in another run": Case(Asked(ABC), {OPENAI: 1}, (Asked(AB, "other", end=UNCERTAIN),)),
     "failed in this run": Case(Asked(ABC), {OPENAI: 1}, (Asked(AB, end=FAILED),)),
-    "a question twice": Case(Asked({**AB, "d": AB["a"]}), {OPENAI: 2}),
     "a question twice, asked before": Case(Asked({**AB, "d": AB["a"]}), {OPENAI: 0}, (Asked(AB),)),
-    "one model under two names": Case(Asked(AB, twin=True), {OPENAI: 2, TWIN: 0}),
     "one model under a second name": Case(Asked(ABC, twin=True), {OPENAI: 1, TWIN: 0}, (Asked(AB),)),
-    "without reuse": Case(Asked(AB, policy=ALONE), {OPENAI: 2}, (Asked(AB, "other", end=ANSWERED),)),
     "without reuse any more": Case(Asked(ABC, policy=ALONE), {OPENAI: 1}, (Asked(AB),)),
 }
 PLAYED = (
-    "new run", "one item less, one more", "a model more", "answers of another run", "perhaps billed in another run",
-    "failed in this run", "a question twice, asked before", "one model under a second name", "without reuse any more",
+    "new run", "one item less, one more", "on their way in another run", "perhaps billed in another run",
+    "one model under a second name",
 )  # fmt: skip
 """Cases of every change. ``tests/runs/test_request_planner.py`` holds what the planner decides in each."""
 
@@ -161,7 +150,7 @@ READY = ("demo", "demo-mcq_idk", "demo-rome", "demo-zebralogic", "layton-today")
 """Manifests whose items come with the package."""
 
 
-@pytest.mark.parametrize("name", tiered(READY, ci=("demo-mcq_idk", "layton-today")))
+@pytest.mark.parametrize("name", tiered(READY, ci=("layton-today",)))
 def test_of_a_ready_manifest_a_run_shows_the_same_plan_and_sends_its_requests_for_its_cost(
     name: str, tmp_path: Path
 ) -> None:

@@ -105,7 +105,7 @@ def damage(batches: Path) -> None:
         part.write_bytes(b"damaged")
 
 
-@pytest.mark.parametrize("trouble", [damage, shutil.rmtree], ids=["damaged", "gone"])
+@pytest.mark.parametrize("trouble", tiered((damage, shutil.rmtree), ci=(damage,)))
 def test_nothing_is_bought_again_where_the_answers_of_the_run_beside_it_cannot_be_read(
     tmp_path: Path, trouble: Callable[[Path], None]
 ) -> None:
@@ -142,8 +142,9 @@ def has_each_once(bench: Lab, text: str, questions: int = 2) -> None:
     assert bench.finish(text).spent_usd == bench.server.ledger().total_usd
 
 
-@pytest.mark.parametrize("action", tiered(("malformed_text", "truncated"), ci=("truncated",)))
-@pytest.mark.parametrize("comes_later", [False, True])
+@pytest.mark.parametrize(
+    ("comes_later", "action"), tiered((False, True), ("malformed_text", "truncated"), ci=[(True, "truncated")])
+)
 def test_an_unusable_reply_is_asked_for_again_once_for_both_names(
     tmp_path: Path, comes_later: bool, action: str
 ) -> None:

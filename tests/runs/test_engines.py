@@ -29,9 +29,9 @@ def with_engine(bench: Lab, name: str) -> Lab:
     return bench
 
 
-def made(bench: Lab, text: str = TEXT) -> Mapping[str, bytes]:
+def made(bench: Lab) -> Mapping[str, bytes]:
     """The bytes of every part that an engine writes."""
-    root = bench.run_folder(text).tables
+    root = bench.run_folder(TEXT).tables
     parts = (part for name in MADE for part in sorted((root / name).glob("**/*.parquet")))
     return {str(part.relative_to(root)): part.read_bytes() for part in parts}
 
@@ -51,9 +51,8 @@ def raise_damage(path: Path) -> None:
     raise DamagedTableError(f"{path} is damaged", path)
 
 
-@pytest.mark.parametrize("text", tiered((TEXT, RULE), ci=(TEXT,)), ids=["layton", "rule"])
 def test_processes_and_a_cluster_make_the_same_tables_as_this_process(
-    tmp_path: Path, cluster: str, monkeypatch: pytest.MonkeyPatch, text: str
+    tmp_path: Path, cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
     for name in (THREADS, PROCESSES, cluster):
@@ -62,8 +61,8 @@ def test_processes_and_a_cluster_make_the_same_tables_as_this_process(
         monkeypatch.chdir(folder)
         with lab(folder) as bench:
             bench.runs = Path("runs")  # as `run` has it by default, which means nothing to a worker
-            assert with_engine(bench, name).finish(text).state is RunState.DONE
-            found.append(made(bench, text))
+            assert with_engine(bench, name).finish(TEXT).state is RunState.DONE
+            found.append(made(bench))
     assert len(found[0]) == 3
     assert found[0] == found[1] == found[2]
 
@@ -82,7 +81,7 @@ class LosingExecutor(Executor):
         return broken
 
 
-@pytest.mark.parametrize("lost_work", [grade_apart, count_votes])
+@pytest.mark.parametrize("lost_work", tiered((grade_apart, count_votes), ci=(count_votes,)))
 def test_what_a_lost_worker_left_undone_is_done_here_in_the_next_tick_and_said(
     tmp_path: Path, lost_work: object
 ) -> None:
