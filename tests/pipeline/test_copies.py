@@ -10,7 +10,6 @@ from urllib.request import urlopen
 import pytest
 
 from layton_batch.errors import ManifestError
-from layton_batch.providers import connect
 from layton_batch.providers.openai import FileBatches
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
@@ -20,29 +19,10 @@ from tests.support.tiers import tiered
 ENDED = 120.0
 """Seconds in which a batch of the sandbox has long ended: only then is one without a tag told for certain."""
 ITEMS = BUNDLED.parent / "mcq_idk" / "demo.jsonl"
-TAGGED = [name for name in MODELS if connect(name, None).capabilities.tag]
 
 
 def trouble(on: str, provider: str, status: int, times: int = 1) -> Fault:
     return Fault(on=on, action="status", status=status, provider=provider, times=times)
-
-
-def begin_planned(bench: Lab, text: str) -> None:
-    """Begin a run whose first batch is held up."""
-    assert [batch.state for batch in bench.begin(text).batches] == [Lifecycle.PLANNED]
-    bench.clock.sleep(ENDED)
-
-
-@pytest.mark.parametrize("provider", tiered(TAGGED, ci=("gemini",)))
-def test_an_older_copy_that_is_put_back_finds_what_was_sent_since(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=3)
-    with lab(tmp_path, trouble("upload", provider, 429)) as bench:
-        begin_planned(bench, text)
-        backup = bench.keep_copy()
-        assert [batch.state for batch in bench.begin(text).batches] == [Lifecycle.IN_FLIGHT]
-        bench.clock.sleep(ENDED)
-        bench.put_back(backup)
-        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize("provider", tiered(MODELS, ci=("anthropic", "together")))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from layton_batch.records import Submission
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome
 from tests.support.cli_harness import call, desk
-from tests.support.lab import RunState, Status, advance, drive, lab, quiz_text, several
+from tests.support.lab import RunState, advance, drive, lab, quiz_text, several
 from tests.support.tiers import tiered
 
 QUIZ = quiz_text()
@@ -67,20 +66,6 @@ def test_who_is_suspended_before_it_pays_keeps_the_others_out_and_goes_on(
         assert bench.creates() == 1
         drive(suspended, once=False, stop_at=None)
         assert set(bench.billed().values()) == {1}
-
-
-def test_a_stop_whose_interrupt_is_lost_ends_the_run_at_its_next_tick(tmp_path: Path) -> None:
-    """Python prints and ignores what a handler raises within a finalizer."""
-    lost: list[Status] = []
-
-    def lose(status: Status) -> None:
-        with suppress(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-        lost.append(status)
-
-    with lab(tmp_path) as bench, bench.open(QUIZ) as run, pytest.raises(KeyboardInterrupt):
-        drive(run, once=False, stop_at=None, progress=lose)
-    assert len(lost) == 1
 
 
 # ---- commands beside a driver ----------------------------------------------------------------------------------------

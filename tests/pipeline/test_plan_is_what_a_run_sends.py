@@ -11,13 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.manifest.checks import load_manifest
-from layton_batch.runs.open import open_run
 from layton_batch.sandbox import Fault
-from layton_batch.stages.preview import plan_to_send, preview
-from layton_batch.states import Role
-from tests.support.lab import PACING, Lab, drive, lab, named, quiz_text, with_twin
-from tests.support.paths import ROOT
+from tests.support.lab import Lab, lab, named, quiz_text, with_twin
 from tests.support.tiers import tiered
 
 
@@ -144,30 +139,3 @@ def test_a_plan_is_what_the_run_sends_next(name: str, tmp_path: Path) -> None:
         retired = earlier - wanted(bench, text, case.to_send)
         assert sum(job.retired for job in said.jobs) == len(retired) == case.retired
         assert planned_lines(bench, text, "again") == []
-
-
-READY = ("demo", "demo-mcq_idk", "demo-rome", "demo-zebralogic", "layton-today")
-"""Manifests whose items come with the package."""
-
-
-@pytest.mark.parametrize("name", tiered(READY, ci=("layton-today",)))
-def test_of_a_ready_manifest_a_run_shows_the_same_plan_and_sends_its_requests_for_its_cost(
-    name: str, tmp_path: Path
-) -> None:
-    manifest = load_manifest(ROOT / "manifests" / f"{name}.toml")
-    manifest = manifest.model_copy(update={"items": manifest.items.model_copy(update={"limit": 2})})
-    with lab(tmp_path) as bench:
-        said = preview(manifest, bench.settings, bench.clock, runs=bench.runs)
-        with open_run(manifest, bench.runs, bench.settings, clock=bench.clock, pacing=PACING) as run:
-            assert plan_to_send(run, bench.settings) == said
-            run.store.set_agreed(is_agreed=True)
-            batches = drive(run, once=False, stop_at=bench.clock.now() + 400_000).batches
-    for job in said.jobs:
-        sent = [batch for batch in batches if batch.job_id == job.job.id and batch.attempt == 1]
-        requests = sum(batch.requests for batch in sent)
-        expected = sum(batch.expected_usd or 0 for batch in sent)
-        if job.job.role is Role.PREDICT:
-            assert (requests, expected, len(sent)) == (job.requests, job.expected_usd, job.shards)
-        else:  # only answers that can be judged are
-            assert requests <= job.requests
-            assert sum(batch.max_cost or 0 for batch in sent) <= (job.max_usd or 0)

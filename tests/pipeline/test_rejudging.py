@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from layton_batch.scoring.gold import GoldSet, read_gold
 from layton_batch.scoring.leaderboard import OTHER_JURY
 from layton_batch.settings import Settings
 from layton_batch.stages.rank import evidence, judge_drift
-from tests.support.cli_harness import write
 from tests.support.lab import (
     BUNDLED,
     MODELS,
@@ -29,7 +27,6 @@ from tests.support.lab import (
     RunState,
     lab,
     manifest_text,
-    named,
     set_aside,
     write_few_labels,
 )
@@ -182,24 +179,3 @@ def test_trusted_labels_are_another_jurys_until_they_are_judged_again_and_anchor
         reused = bench.table(everything, "reused")  # the judge had the very same answer before it
         assert len(bench.billed()) - billed + reused.height == len(labelled(bench, everything))
         assert is_of_another_jury(bench, everything) == {False}
-
-
-def gold_row(row: dict[str, object]) -> dict[str, object]:
-    marks = {"is_answer_correct_somebody": True, "is_justification_correct_somebody": True}
-    people = {"human_answer_correct": True, "human_justification_correct": False}
-    own = {name: row[name] for name in ("provider", "model", "n_hints", "answer", "justification")}
-    return {"riddle_id": row["item_id"], **own, **marks, **people}
-
-
-def test_an_answer_that_this_run_got_as_well_is_not_judged_twice(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        plain = manifest_text(limit=2)
-        bench.finish(plain)
-        said = bench.table(plain, "predictions").filter(kind="answered")
-        lines = (json.dumps(gold_row(row)) + "\n" for row in said.iter_rows(named=True))
-        write(tmp_path, "".join(lines), "own.jsonl")
-        text = named("again", asked(source="own.jsonl", limit=2))
-        assert bench.finish(text).state is RunState.DONE
-        assert rejudged(bench, text) == []
-        with bench.open(text) as run:
-            assert len(evidence(run, "both_correct")[1]) == said.height > 0

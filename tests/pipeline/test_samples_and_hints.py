@@ -81,16 +81,3 @@ def test_a_judge_with_samples_is_refused(tmp_path: Path) -> None:
     text = manifest_text().replace("max_output_tokens = 2000", "max_output_tokens = 2000\nsamples = 2", 1)
     with pytest.raises(ManifestError, match="judge"):
         load_manifest(write(tmp_path, text))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (manifest_text().replace("= 4000", "= 4000\nsamples = 1", 1), manifest_text()),
-        (hinted("[1]"), hinted("1")),
-        (hinted("[2, 1]"), hinted("[1, 2]")),
-    ],
-)
-def test_two_words_for_the_same_ask_the_same(tmp_path: Path, one: str, other: str) -> None:
-    first, second = (load_manifest(write(tmp_path, text)).identity() for text in (one, other))
-    assert first == second

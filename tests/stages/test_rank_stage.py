@@ -7,12 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.sources import Row, RowLocation
 from layton_batch.files.tables import frame, read, read_part, write
 from layton_batch.records import Job, ModelSpec
-from layton_batch.runs.labels import Labels
-from layton_batch.scoring.evidence import content_key
-from layton_batch.scoring.gold import parse_gold
 from layton_batch.scoring.leaderboard import FLAGS, ScoringRules
 from layton_batch.stages import rank
 from layton_batch.states import Role
@@ -92,50 +88,3 @@ def test_a_board_says_that_another_model_judged_in_the_place_of_a_judge(tmp_path
     served(run, "judge-b", "j-mini")
     assert rank.has_judges_of_another_model(run)
     assert "judge_served_another_model" in FLAGS
-
-
-def gold_row(item: str, model: str, answer: str, human: bool) -> tuple[RowLocation, Row]:
-    decisions = ("is_answer_correct_old-judge", "is_justification_correct_old-judge", "both_correct_old-judge")
-    people = ("human_answer_correct", "human_justification_correct", "human_both_correct")
-    said: Row = {"riddle_id": item, "provider": "p", "model": model, "answer": answer, "justification": None}
-    return RowLocation("gold.jsonl", 1), said | dict.fromkeys(decisions, True) | dict.fromkeys(people, human)
-
-
-def _given(verdicts: list[dict[str, Any]]) -> dict[str, bool]:
-    return {one["judge"]: one["verdict"] for one in verdicts if one["verdict"] is not None}
-
-
-def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
-    for name in ("a", "b"):
-        one = {"item_id": "i1", "model": name}
-        said = {**one, "kind": "answered", "answer": f"said by {name}"}
-        vote = {**one, "metric": "both_correct", "yes": 0, "content": content_key(f"said by {name}", None)}
-        write(folder.part("scores", f"predict-{name}"), frame("scores", [vote]))
-        write(folder.part("predictions", f"predict-{name}"), frame("predictions", [said]))
-        verdict = {**one, "judge": f"judge-{name}", "both_correct": False}
-        write(folder.part("verdicts", f"judge-{name}"), frame("verdicts", [verdict]))
-    recorded = parse_gold(
-        [
-            gold_row("i1", "a", "said by a", human=True),  # this run's very answer
-            gold_row("i1", "b", "said otherwise", human=False),  # another answer to the same item
-            gold_row("i1", "c", "said by c", human=True),
-        ],
-    )
-    run: Any = SimpleNamespace(
-        engine=SimpleNamespace(apart=lambda _about, work: work()),
-        store=JudgedJobs(),
-        folder=folder,
-        manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None),
-        load_labels=lambda: Labels(recorded),
-    )
-    verdicts = rank.judged(run, "both_correct").sort("model", "human", nulls_last=False)
-    rows = [
-        (row["model"], row["family"], _given(row["verdicts"]), row["human"]) for row in verdicts.iter_rows(named=True)
-    ]
-    assert rows == [
-        ("a", "f", {"judge-a": False}, True),
-        ("b", "f", {"judge-b": False}, None),
-        ("b", "f", {"old-judge": True}, False),
-        ("c", "p", {"old-judge": True}, True),
-    ]
