@@ -73,14 +73,6 @@ def test_what_judges_will_read_is_bounded_by_the_models_earlier_answers_where_th
         assert is_less if first.job.role is Role.JUDGE else then.max_usd == first.max_usd
 
 
-def test_sizes_that_are_told_without_files_are_those_of_the_files(done: Done, tmp_path: Path) -> None:
-    assert done.bench.plan(ANEW, tmp_path) == done.anew
-    sizes = {
-        path.name: sum(file.stat().st_size for file in path.iterdir()) for path in (tmp_path / "requests").iterdir()
-    }
-    assert sizes == {one.job.id: one.size_bytes for one in done.anew.jobs if one.job.role is Role.PREDICT}
-
-
 def test_an_expected_bound_sets_less_aside_and_lets_a_stopped_run_go_on(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         trust = 'bound = "expected"\nsafety = 1.1'

@@ -88,20 +88,16 @@ def test_nor_where_the_submission_is_not_fenced(provider: str, text: str) -> Non
     assert estimate_tokens(prompt, spec) == measured.most_tokens(written)
 
 
-def test_a_template_that_shows_the_submission_twice_counts_it_twice(tmp_path: Path) -> None:
+def test_a_template_that_shows_the_submission_twice_counts_it_twice_and_without_a_justification_the_answer_counts(
+    tmp_path: Path,
+) -> None:
     template = tmp_path / "judge_submission.txt"
     template.write_text("{{ submission }} and again {{ submission }}", encoding="utf-8")
-    task = LaytonTask(TaskOptions("llm", prompts={"judge_submission": template}))
-    (measured,) = JudgeRequests(task, [ITEM]).about(judge("openai"), connect("openai", None), NAME)
-    prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", "y" * 5000)))
-    assert estimate_tokens(prompt, judge("openai")) == measured.most_tokens(5000)
-
-
-def test_where_no_justification_is_asked_for_the_answer_counts() -> None:
-    task = QaTask(TaskOptions("llm"))
-    (measured,) = JudgeRequests(task, [ITEM]).about(judge("openai"), connect("openai", None), NAME)
-    prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "y" * 5000)))
-    assert estimate_tokens(prompt, judge("openai")) == measured.most_tokens(5000)
+    twice, quiz = LaytonTask(TaskOptions("llm", prompts={"judge_submission": template})), QaTask(TaskOptions("llm"))
+    for task, said in ((twice, ("x", "y" * 5000)), (quiz, ("y" * 5000,))):
+        (measured,) = JudgeRequests(task, [ITEM]).about(judge("openai"), connect("openai", None), NAME)
+        prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, *said)))
+        assert estimate_tokens(prompt, judge("openai")) == measured.most_tokens(5000)
 
 
 @given(st.lists(st.integers(1, 99), max_size=30), st.integers(1, 6), st.integers(100, 300))
