@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
 
 import pytest
 
 from layton_batch.records import Batch
 from layton_batch.runs.status import (
-    RunState,
-    Status,
     provider_troubles,
-    without_answers,
 )
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from tests.support.batch_states import ended, flying, planned, submitting
@@ -44,34 +40,3 @@ def test_a_trouble_is_what_keeps_open_batches_from_being_answered(batches: list[
     assert [trouble.message for trouble in troubles] == ([] if message is None else [message])
     for trouble in troubles:
         assert (trouble.provider, trouble.since, trouble.requests) == ("openai", NOW, batches[-1].requests)
-
-
-def status(*batches: Batch) -> Status:
-    troubles = provider_troubles(batches, lambda _provider: NOW)
-    return Status("lab", RunState.RUNNING, None, Decimal(0), Decimal(0), (), batches, troubles=troubles)
-
-
-FAILING = planned(failures=9, reason="not created: HTTP 429: slow down")
-
-
-HELD = planned(id="held")
-
-
-@pytest.mark.parametrize(
-    ("after", "has_answered", "batches"),
-    [
-        (status(FAILING), False, [FAILING]),
-        (status(FAILING, HELD), False, [FAILING, HELD]),  # not tried, for the first one came back
-        (status(FAILING, replace(HELD, provider="mistral")), False, [FAILING]),
-        (status(FAILING), True, []),  # it answered others meanwhile
-        (status(FAILING, flying(id="other")), False, []),  # the provider works on others
-        (status(flying()), False, []),
-        (replace(status(FAILING), state=RunState.OVER_BUDGET), False, []),
-    ],
-)
-def test_a_person_is_needed_for_the_batches_of_a_provider_that_refused_everything_during_a_call(
-    after: Status, has_answered: bool, batches: list[Batch]
-) -> None:
-    assert list(without_answers(after, lambda _provider: has_answered)) == [
-        (batch, "not created: HTTP 429: slow down") for batch in batches
-    ]
