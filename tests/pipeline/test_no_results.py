@@ -15,16 +15,12 @@ from layton_batch.providers.openai import FileBatches
 from layton_batch.records import Snapshot
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.support.lab import START, Lab, RunState, Status, lab, quiz_text
+from tests.support.lab import START, Lab, RunState, lab, quiz_text
 from tests.support.tiers import tiered
 
 HOUR = 3600.0
 DAY = 24 * HOUR
 OPENAI = quiz_text(("openai",))
-
-
-def failing(on: str, provider: str, status: int, times: int) -> Fault:
-    return Fault(on=on, action="status", status=status, provider=provider, times=times)
 
 
 def nothing_shown_for(bench: Lab, patch: pytest.MonkeyPatch, seconds: float, *, counts: bool) -> None:
@@ -40,9 +36,9 @@ def nothing_shown_for(bench: Lab, patch: pytest.MonkeyPatch, seconds: float, *, 
     patch.setattr(FileBatches, "snapshot", snapshot)
 
 
-def collect_first(bench: Lab, text: str, seconds: float = HOUR / 2) -> Status:
-    """Drive the run until its first batch is collected, so far apart."""
-    return bench.tick_until(text, lambda now: now.batches[0].state is Lifecycle.COLLECTED, seconds)
+def collect_first(bench: Lab, text: str) -> None:
+    """Drive the run until its first batch is collected."""
+    bench.tick_until(text, lambda now: now.batches[0].state is Lifecycle.COLLECTED, HOUR / 2)
 
 
 def is_out_of_reach(bench: Lab, text: str) -> bool:
@@ -77,7 +73,8 @@ def test_a_page_of_html_in_place_of_the_results_is_a_download_that_failed(tmp_pa
 
 def test_results_that_are_gone_are_not_bought_again_until_a_person_says_so(tmp_path: Path) -> None:
     text = quiz_text(("mistral",))
-    with lab(tmp_path, failing("results", "mistral", status=404, times=12)) as bench:
+    gone = Fault(on="results", action="status", status=404, provider="mistral", times=12)
+    with lab(tmp_path, gone) as bench:
         bench.tick_until(text, lambda now: now.batches[0].failures == 1, seconds=5.0)
         bench.clock.sleep(25 * HOUR)
         assert is_out_of_reach(bench, text)

@@ -27,13 +27,9 @@ def _dearer(entry: str, times: int) -> str:
     return re.sub(r'put = "([\d.]+)"', lambda found: f'put = "{Decimal(found[1]) * times}"', entry)
 
 
-def asked(times: int | None = 1, *, budget: str = "", policy: str = "", providers: tuple[str, ...] = OPENAI) -> str:
-    top = f"[budget]\nmax_usd = {budget}\n" * bool(budget) + f"[policy]\n{policy}\n" * bool(policy)
+def asked(times: int | None = 1, *, budget: str = "", providers: tuple[str, ...] = OPENAI) -> str:
+    top = f"[budget]\nmax_usd = {budget}\n" * bool(budget)
     return quiz_text(providers, top=top, prices=prices(times))
-
-
-def first_row(action: str, status: int = 500) -> Fault:
-    return Fault(on="row", action=action, status=status, provider="openai", match=r"-000001\b", times=1)
 
 
 def bounds(bench: Lab) -> list[Decimal | None]:
@@ -76,7 +72,8 @@ def test_what_is_not_sent_yet_is_bounded_by_the_prices_of_now_and_goes_once_they
 
 
 def test_what_is_sent_keeps_what_was_set_aside_and_its_next_attempt_is_bounded_by_the_new_price(tmp_path: Path) -> None:
-    with lab(tmp_path, first_row("error")) as bench:
+    failing = Fault(on="row", action="error", provider="openai", match=r"-000001\b", times=1)
+    with lab(tmp_path, failing) as bench:
         sent = bench.begin(asked())
         assert sent.batches[0].state is Lifecycle.IN_FLIGHT
         old = bounds(bench)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,16 +11,16 @@ from layton_batch.pipeline import is_finished, next_due
 from layton_batch.runs.status import read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.support.lab import Lab, Run, RunState, advance, lab, named, quiz_text, several
+from tests.support.lab import RunState, advance, lab, named, quiz_text, several
 
 ONE = quiz_text(("openai", "anthropic"), limit=2)
 FIRST, SECOND = (named(name, ONE) for name in ("first", "second"))
 
 
-@contextmanager
-def in_turns(bench: Lab) -> Iterator[Sequence[Run]]:
-    """Both runs, once both are over: each in turn does one tick."""
-    with ExitStack() as stack:
+def test_runs_that_are_driven_at_the_same_time_share_every_answer(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, ExitStack() as stack:
+        for text in (FIRST, SECOND):
+            bench.plan_only(text)  # each has files with the same questions before anybody sends
         runs = [stack.enter_context(bench.open(text)) for text in (FIRST, SECOND)]
         for _ in range(200):
             moved = [advance(run) for run in runs]
@@ -30,15 +29,7 @@ def in_turns(bench: Lab) -> Iterator[Sequence[Run]]:
             if not any(moved):
                 moments = [moment for run in runs if (moment := next_due(run)) is not None]
                 bench.clock.sleep(max(min(moments) - bench.clock.now(), 0.02))
-        yield runs
-
-
-def test_runs_that_are_driven_at_the_same_time_share_every_answer(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        for text in (FIRST, SECOND):
-            bench.plan_only(text)  # each has files with the same questions before anybody sends
-        with in_turns(bench) as runs:
-            statuses = [read_status(run.store) for run in runs]
+        statuses = [read_status(run.store) for run in runs]
         assert sorted(bench.billed().values()) == [1] * 4
         assert {(status.state, status.unanswered) for status in statuses} == {(RunState.DONE, 0)}
         assert sum(status.spent_usd for status in statuses) == bench.server.ledger().total_usd
