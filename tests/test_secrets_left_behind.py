@@ -7,15 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from layton_batch.processes import started
 from layton_batch.redaction import HIDDEN
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
+from tests.support.cli_harness import PROGRAM
 from tests.support.lab import MODELS, ROOT, quiz_text
 
 KEYS = {name: f"sk-test-{name}-0123456789abcdefSECRET" for name in MODELS}
@@ -29,32 +27,12 @@ main()
 """
 
 
-class Telltale(BaseHTTPRequestHandler):
-    """A provider that repeats the key it was given in everything it says."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        told = " ".join(f"{name}: {value}" for name, value in self.headers.items())
-        message = f"Incorrect API key provided: {told}"
-        body = json.dumps({"error": {"message": message, "type": "invalid_request_error", "code": "bad_key"}}).encode()
-        self.send_response((400, 401, 500)[len(self.path) % 3], "no")
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_GET = do_PUT = do_DELETE = do_POST
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def telltale() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Telltale) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+def telltale(call: HandlerCall) -> Answer:
+    """Answer as a provider that repeats the key it was given in everything it says."""
+    told = " ".join(f"{name}: {value}" for name, value in call.headers.items())
+    error = {"message": f"Incorrect API key provided: {told}", "type": "invalid_request_error", "code": "bad_key"}
+    status = (400, 401, 500)[len(call.path) % 3]
+    return Answer(status, json.dumps({"error": error}).encode(), {"content-type": "application/json"})
 
 
 def secrets_in(content: bytes) -> list[str]:
@@ -62,7 +40,7 @@ def secrets_in(content: bytes) -> list[str]:
 
 
 PATIENCE_SECONDS = 90.0
-ASKED = ("check", "status --log", "cancel --no-wait", "cost")
+ASKED = ("status --log", "cancel --no-wait", "cost")
 """What a person looks at afterwards, or tries."""
 
 
@@ -78,15 +56,16 @@ def test_a_killed_run_whose_keys_came_from_a_dot_env_leaves_none_behind(tmp_path
     manifest.write_text(quiz_text(tuple(MODELS), limit=1), encoding="utf-8")
     work = tmp_path / "work"
     work.mkdir()
-    with telltale() as url:
-        lines = (f"{name}={value}\n" for name, value in environment(url).items())
+    with Loopback(telltale) as server:
+        variables = environment(server.url)
+        lines = (f"{name}={value}\n" for name, value in variables.items())
         (work / ".env").write_text("".join(lines), encoding="utf-8")
         said, shown = loud_run(work, manifest, tmp_path / "runs")
         (work / ".env").unlink()
         assert b"DEBUG" in said  # the SDKs did talk
         assert files_with_keys(tmp_path, {"state.sqlite3-wal", "log.jsonl", "said"}) == []
         for asked in ASKED:
-            said += answer(tmp_path, asked, manifest, environment(url))
+            said += answer(tmp_path, asked, variables)
     assert secrets_in(said) == []
     assert secrets_in(shown) == []
     assert files_with_keys(tmp_path, {"state.sqlite3"}) == []
@@ -124,10 +103,9 @@ def loud_run(work: Path, manifest: Path, runs: Path) -> tuple[bytes, bytes]:
     return (work / "said").read_bytes(), shown
 
 
-def answer(folder: Path, asked: str, manifest: Path, given: dict[str, str]) -> bytes:
+def answer(folder: Path, asked: str, given: dict[str, str]) -> bytes:
     name, *options = asked.split()
-    about = [str(manifest)] if name == "check" else ["lab", "--runs", str(folder / "runs")]
-    command = [sys.executable, "-m", "layton_batch", name, *about, *options]
+    command = [*PROGRAM, name, "lab", "--runs", str(folder / "runs"), *options]
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LAYTON_BATCH_PACING": "0.001", **given}
     done = subprocess.run(
         command, cwd=folder, env=variables, capture_output=True, timeout=PATIENCE_SECONDS, check=False

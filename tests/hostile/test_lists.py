@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.machine import MOST_REPEATS
 from layton_batch.errors import ManifestError
 from layton_batch.states import Lifecycle
 from tests.support.lab import MODELS, Lab, RunState, quiz_text
 from tests.support.tampering import Answer, Tamper, honest, hostile
 from tests.support.tiers import tiered
 
-FILE_LISTERS = ("openai", "mistral", "groq", "doubleword")
-"""Providers whose files are listed before one is uploaded."""
 TROUBLE: dict[str, Callable[[Answer], Answer]] = {
     **{status: lambda answer, status=status: answer.of(b'{"error": {"message": "no"}}', int(status))
        for status in ("429", "500", "403", "400", "404")},
@@ -65,7 +62,6 @@ def test_an_older_copy_that_is_put_back_sends_nothing_while_the_list_is_in_troub
 
 REFUSED = [
     *tiered(MODELS, ("403",), ("list",), ci=[("openai", "403", "list")]),
-    *tiered(FILE_LISTERS, ("400", "403", "404"), ("list_files",), ci=[("openai", "400", "list_files")]),
     # 400 to an upload refuses the file itself
     *tiered(("together",), ("403", "404"), ("upload",), ci=[("together", "404", "upload")]),
 ]
@@ -112,30 +108,3 @@ def test_a_lost_batch_is_not_sent_again_on_a_persons_word_while_the_list_is_in_t
                 bench.resolve(text, lost.id, "resubmit")
         assert bench.read(text).batches[0].state is Lifecycle.LOST
         assert bench.creates(provider) == 1
-
-
-def never_listed(_provider: str, kind: str, _path: str, answer: Answer) -> Answer:
-    """Creates of OpenAI are carried out and denied, and its list is empty."""
-    if kind == "create" and answer.status < 300:
-        return answer.of(b'{"error": {"message": "internal error"}}', status=500)
-    return answer.of(b'{"data": [], "has_more": false}') if kind == "list" and answer.status < 300 else answer
-
-
-def test_a_batch_that_is_adopted_after_six_creates_costs_what_it_cost_and_a_list_tells_of_the_others(
-    tmp_path: Path,
-) -> None:
-    text, creates = quiz_text(), MOST_REPEATS + 1
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = never_listed
-        (batch,) = bench.finish(text).batches
-        bench.billed()
-        bench.resolve(text, batch.id, "adopt", bench.server.ledger().rows[-1].batch_id)
-        status = bench.finish(text)
-        assert (status.state, status.unknown_cost_usd) == (RunState.DONE, 0)
-        assert set(bench.billed().values()) == {creates}
-        between.tamper = honest
-        bench.clock.sleep(25 * HOUR)
-        status = bench.finish(text)
-        assert batch.max_cost is not None
-        assert (status.state, status.unknown_cost_usd) == (RunState.DONE, (creates - 1) * batch.max_cost)
-        assert status.spent_usd < bench.server.ledger().total_usd <= status.spent_usd + status.unknown_cost_usd

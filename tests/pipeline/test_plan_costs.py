@@ -11,7 +11,6 @@ import pytest
 
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import with_budget
-from layton_batch.reports.run_result import next_steps
 from layton_batch.settings import Settings
 from layton_batch.stages.plan_counts import EARLIER, PRIORS
 from layton_batch.stages.preview import preview
@@ -74,32 +73,6 @@ def test_what_judges_will_read_is_bounded_by_the_models_earlier_answers_where_th
         assert is_less if first.job.role is Role.JUDGE else then.max_usd == first.max_usd
 
 
-def test_sizes_that_are_told_without_files_are_those_of_the_files(done: Done, tmp_path: Path) -> None:
-    assert done.bench.plan(ANEW, tmp_path) == done.anew
-    sizes = {
-        path.name: sum(file.stat().st_size for file in path.iterdir()) for path in (tmp_path / "requests").iterdir()
-    }
-    assert sizes == {one.job.id: one.size_bytes for one in done.anew.jobs if one.job.role is Role.PREDICT}
-
-
-def test_what_is_planned_and_held_back_for_want_of_money_is_still_to_be_paid_and_the_keys_that_help_are_named(
-    tmp_path: Path,
-) -> None:
-    poor, grown = (quiz_text(limit=limit, top="[budget]\nmax_usd = 0\n") for limit in (3, 4))
-    with lab(tmp_path) as bench:
-        before, status = bench.plan(poor), bench.finish(poor)
-        assert (status.state, status.spent_usd, status.reserved_usd) == (RunState.OVER_BUDGET, 0, 0)
-        steps, told = " ".join(next_steps(status)), " ".join(before.caveats)
-        for key in ("max_usd", "max_output_tokens", 'bound = "expected"'):
-            assert (key in steps, key in told) == (True, True)
-        held_back, more = bench.plan(poor), bench.plan(grown)
-        assert (held_back.to_send, held_back.max_usd) == (before.to_send, before.max_usd)
-        assert (held_back.expected_usd, held_back.jobs[0].shards) == (before.expected_usd, 1)
-        assert (more.to_send, more.jobs[0].shards) == (before.to_send + 1, 2)
-        assert bench.finish(poor.replace("= 0\n", "= 50\n")).state is RunState.DONE
-        assert bench.plan(poor).to_send == 0
-
-
 def test_an_expected_bound_sets_less_aside_and_lets_a_stopped_run_go_on(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         trust = 'bound = "expected"\nsafety = 1.1'
@@ -123,23 +96,6 @@ def test_a_budget_on_the_command_line_keeps_how_the_manifest_bounds(tmp_path: Pa
     manifest = load_manifest(write(tmp_path, quiz_text(top='[budget]\nmax_usd = 1\nbound = "expected"\n')))
     asked = with_budget(manifest, "7.5").budget
     assert (asked.max_usd, asked.bound, asked.safety) == (Decimal("7.5"), "expected", 3)
-
-
-def test_a_plan_goes_on_beside_runs_and_answers_that_cannot_be_read_and_mends_them_in_its_copy_alone(
-    tmp_path: Path,
-) -> None:
-    with lab(tmp_path) as bench:
-        broken = bench.runs / "broken-00000000"
-        broken.mkdir(parents=True)
-        (broken / "run.json").write_text("{", encoding="utf-8")
-        assert {one.expected_from for one in bench.plan(quiz_text()).jobs} == {PRIORS}
-        bench.finish_paid_once(quiz_text())
-        (part,) = bench.runs.glob("batches/lab/*/answers/*.parquet")
-        damaged = part.read_bytes()[:-20]
-        part.write_bytes(damaged)
-        assert bench.plan(quiz_text(limit=4)).to_send == 1
-        assert part.read_bytes() == damaged
-        bench.finish_paid_once(quiz_text(limit=4))
 
 
 @pytest.mark.shared_data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,27 +13,20 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import ManifestError
-from layton_batch.pipeline import is_finished
 from layton_batch.runs.rejudging import rejudge_jobs
-from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.gold import GoldSet, read_gold
-from layton_batch.scoring.judge_quality import diagnose
-from layton_batch.scoring.leaderboard import OTHER_JURY, ScoringRules
+from layton_batch.scoring.leaderboard import OTHER_JURY
 from layton_batch.settings import Settings
-from layton_batch.stages.rank import evidence, judge_drift, judged, reader_notes
-from tests.support.cli_harness import write
-from tests.support.evidence import frames
+from layton_batch.stages.rank import evidence, judge_drift
 from tests.support.lab import (
     BUNDLED,
     MODELS,
     Lab,
     Preview,
     RunState,
-    advance,
     lab,
     manifest_text,
-    named,
     set_aside,
     write_few_labels,
 )
@@ -115,16 +107,6 @@ def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stan
     assert is_of_another_jury(bench, asked()) == {False}
 
 
-def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_what_it_said(done: Done) -> None:
-    judge = "tern-3-referee"
-    with done.bench.open(asked()) as run:
-        verdicts = judged(run, "both_correct")
-    found = {one.judge: one for one in diagnose(verdicts, JuryBoard(*frames([]), ScoringRules())).drift}[judge]
-    twice = verdicts.explode("verdicts").unnest("verdicts").drop_nulls(["verdict", "recorded"]).filter(judge=judge)
-    assert found.answers == twice.height > 0
-    assert found.more_yes + found.fewer_yes == twice.filter(pl.col("verdict") != pl.col("recorded")).height
-
-
 def test_what_rejudging_costs_is_bounded_by_the_plan_is_a_stage_of_its_own_and_is_paid_once(done: Done) -> None:
     bench, before = done.bench, done.bench.billed()
     aside, bounds = set_aside(bench, asked(), "rejudge"), {one.job.id: one.max_usd for one in done.plan.jobs}
@@ -135,15 +117,6 @@ def test_what_rejudging_costs_is_bounded_by_the_plan_is_a_stage_of_its_own_and_i
     assert by_stage["rejudge"] > 0
     assert sum(by_stage.values()) == spent
     assert bench.billed() == before
-
-
-def test_verdicts_on_labelled_answers_that_are_gone_are_read_from_the_answers_again(done: Done) -> None:
-    bench = done.bench
-    before, billed = bench.table(asked(), "rejudged"), bench.billed()
-    next((bench.run_folder(asked()).tables / "rejudged").glob("*.parquet")).unlink()
-    bench.begin(asked())
-    assert bench.table(asked(), "rejudged").sort("item_id", "model").equals(before.sort("item_id", "model"))
-    assert bench.billed() == billed
 
 
 def test_labels_of_another_jury_are_refused_where_the_manifest_does_not_rejudge_and_nothing_is_sent(
@@ -206,62 +179,3 @@ def test_trusted_labels_are_another_jurys_until_they_are_judged_again_and_anchor
         reused = bench.table(everything, "reused")  # the judge had the very same answer before it
         assert len(bench.billed()) - billed + reused.height == len(labelled(bench, everything))
         assert is_of_another_jury(bench, everything) == {False}
-
-
-def gold_row(row: dict[str, object]) -> dict[str, object]:
-    marks = {"is_answer_correct_somebody": True, "is_justification_correct_somebody": True}
-    people = {"human_answer_correct": True, "human_justification_correct": False}
-    own = {name: row[name] for name in ("provider", "model", "n_hints", "answer", "justification")}
-    return {"riddle_id": row["item_id"], **own, **marks, **people}
-
-
-def test_an_answer_that_this_run_got_as_well_is_not_judged_twice(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        plain = manifest_text(limit=2)
-        bench.finish(plain)
-        said = bench.table(plain, "predictions").filter(kind="answered")
-        lines = (json.dumps(gold_row(row)) + "\n" for row in said.iter_rows(named=True))
-        write(tmp_path, "".join(lines), "own.jsonl")
-        text = named("again", asked(source="own.jsonl", limit=2))
-        assert bench.finish(text).state is RunState.DONE
-        assert rejudged(bench, text) == []
-        with bench.open(text) as run:
-            assert len(evidence(run, "both_correct")[1]) == said.height > 0
-
-
-@pytest.mark.nightly
-def test_a_run_that_is_opened_anew_for_every_tick_pays_each_verdict_on_a_labelled_answer_once(tmp_path: Path) -> None:
-    with labelled_lab(tmp_path) as bench:
-        for _ in range(60):
-            if bench.begin(asked(), seconds=30.0).state is RunState.DONE:
-                break
-        bench.finish_paid_once(asked())
-        assert len(rejudged(bench, asked())) == len(labelled(bench, asked()))
-
-
-def test_a_run_ends_though_labelled_answers_wait_for_a_model_whose_answers_are_damaged(
-    done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = done.bench
-    monkeypatch.setattr(bench, "runs", bench.keep_copy(str(tmp_path / "runs")))
-    with bench.open(asked()) as run:
-        waiting = next(job_id for job_id, rejudging in run.rejudging.items() if rejudging.own is not None)
-        own = str(run.rejudging[waiting].own)
-        for job_id in (own, waiting):
-            run.store.ask_anew(job_id)
-        assert not is_finished(run)
-        run.engine.trouble[own] = "its answers are damaged"
-        advance(run)
-        assert [job.id for job in run.store.jobs() if not job.planned] == [own, waiting]
-        assert is_finished(run)
-
-
-def test_anchors_are_recommended_where_judges_were_asked_more_than_a_week_after_the_labels(tmp_path: Path) -> None:
-    text = manifest_text(limit=1, top='[gold]\nannotations = "labels.jsonl"')
-    label = {"item_id": "lb-t-001", "model": MODELS["openai"], "answer_correct": True, "justification_correct": True}
-    with lab(tmp_path) as bench:
-        for day, is_late in (("2020-01-01", True), ("2035-01-01", False)):
-            write(tmp_path, json.dumps(label | {"time": f"{day}T09:00:00Z"}) + "\n", "labels.jsonl")
-            bench.finish(text)
-            with bench.open(text) as run:
-                assert any("anchors = 20" in note for note in reader_notes(run)) is is_late

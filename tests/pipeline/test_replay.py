@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -24,7 +23,6 @@ from tests.support.replay_manifest import replay_manifest
 
 DATA = SHARED_DATA / "layton"
 FILE = DATA / "ppi_llm.jsonl"
-DAY = 86_400.0
 pytestmark = pytest.mark.shared_data
 
 PUBLISHED = [
@@ -73,24 +71,6 @@ def test_a_replayed_run_gives_the_published_table_and_costs_what_the_sandbox_bil
         assert table("layton-llm", bench.runs) == PUBLISHED
         for metric in ("answer_correct", "justification_correct"):
             assert table("layton-llm", bench.runs, metric) == table(FILE, bench.runs, metric)
-
-
-@pytest.mark.nightly
-def test_a_run_built_up_model_by_model_gives_the_published_rows_and_sends_only_what_is_new(tmp_path: Path) -> None:
-    """The manifest with its first model, with its first two, and so on: each night what that model costs, no more."""
-    head, *models = replay_manifest(DATA).split("[[models]]")
-    with published(tmp_path) as bench:
-        before: Counter[str] = Counter()
-        for count in range(1, len(models) + 1):
-            bench.finish_paid_once(head + "".join(f"[[models]]{model}" for model in models[:count]))
-            by_job = Counter(name.rsplit("-", 2)[0] for name in bench.billed())
-            new = by_job - before
-            assert (len(new), max(new.values())) == (4, 186)  # a model's answers, and at most three verdicts on each
-            assert new.total() > 4 * 170
-            assert before <= by_job
-            before = by_job
-            bench.clock.sleep(DAY)
-        assert table("layton-llm", bench.runs) == PUBLISHED
 
 
 @pytest.mark.nightly

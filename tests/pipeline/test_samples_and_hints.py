@@ -71,15 +71,6 @@ def test_a_number_of_hints_that_is_added_is_all_that_is_sent(tmp_path: Path) -> 
         assert len(bench.billed()) == 2 * 2 * ITEMS
 
 
-@pytest.mark.nightly
-def test_samples_of_every_number_of_hints_are_rounds_of_that_number(tmp_path: Path) -> None:
-    text = hinted("[0, 1]").replace("max_output_tokens = 4000", "max_output_tokens = 4000\nsamples = 2")
-    with lab(tmp_path) as bench:
-        assert bench.finish(text).unanswered == 0
-        found = bench.table(text, "leaderboard").select("n_hints", "rounds", "n_items").sort("n_hints")
-        assert found.rows() == [(0, 2, ITEMS), (1, 2, ITEMS)]
-
-
 @pytest.mark.parametrize("hints", ["[]", "[0, 0]", "[0, 5]", "[true]", '["1"]'])
 def test_numbers_of_hints_that_are_none_are_refused(tmp_path: Path, hints: str) -> None:
     with pytest.raises(ManifestError, match="hints"):
@@ -90,16 +81,3 @@ def test_a_judge_with_samples_is_refused(tmp_path: Path) -> None:
     text = manifest_text().replace("max_output_tokens = 2000", "max_output_tokens = 2000\nsamples = 2", 1)
     with pytest.raises(ManifestError, match="judge"):
         load_manifest(write(tmp_path, text))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (manifest_text().replace("= 4000", "= 4000\nsamples = 1", 1), manifest_text()),
-        (hinted("[1]"), hinted("1")),
-        (hinted("[2, 1]"), hinted("[1, 2]")),
-    ],
-)
-def test_two_words_for_the_same_ask_the_same(tmp_path: Path, one: str, other: str) -> None:
-    first, second = (load_manifest(write(tmp_path, text)).identity() for text in (one, other))
-    assert first == second

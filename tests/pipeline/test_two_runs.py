@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,16 +11,16 @@ from layton_batch.pipeline import is_finished, next_due
 from layton_batch.runs.status import read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.support.lab import Lab, Run, RunState, advance, lab, named, quiz_text, several, with_twin
+from tests.support.lab import RunState, advance, lab, named, quiz_text, several
 
 ONE = quiz_text(("openai", "anthropic"), limit=2)
 FIRST, SECOND = (named(name, ONE) for name in ("first", "second"))
 
 
-@contextmanager
-def in_turns(bench: Lab) -> Iterator[Sequence[Run]]:
-    """Both runs, once both are over: each in turn does one tick."""
-    with ExitStack() as stack:
+def test_runs_that_are_driven_at_the_same_time_share_every_answer(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, ExitStack() as stack:
+        for text in (FIRST, SECOND):
+            bench.plan_only(text)  # each has files with the same questions before anybody sends
         runs = [stack.enter_context(bench.open(text)) for text in (FIRST, SECOND)]
         for _ in range(200):
             moved = [advance(run) for run in runs]
@@ -30,27 +29,12 @@ def in_turns(bench: Lab) -> Iterator[Sequence[Run]]:
             if not any(moved):
                 moments = [moment for run in runs if (moment := next_due(run)) is not None]
                 bench.clock.sleep(max(min(moments) - bench.clock.now(), 0.02))
-        yield runs
-
-
-def test_runs_that_are_driven_at_the_same_time_share_every_answer(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        for text in (FIRST, SECOND):
-            bench.plan_only(text)  # each has files with the same questions before anybody sends
-        with in_turns(bench) as runs:
-            statuses = [read_status(run.store) for run in runs]
+        statuses = [read_status(run.store) for run in runs]
         assert sorted(bench.billed().values()) == [1] * 4
         assert {(status.state, status.unanswered) for status in statuses} == {(RunState.DONE, 0)}
         assert sum(status.spent_usd for status in statuses) == bench.server.ledger().total_usd
         boards = [bench.table(text, "leaderboard") for text in (FIRST, SECOND)]
         assert boards[0].equals(boards[1])
-
-
-def test_what_one_run_could_not_get_is_asked_by_the_one_that_waited(tmp_path: Path) -> None:
-    expired = Fault(on="batch", action="expire", provider="anthropic", times=3, share=0.0)
-    with lab(tmp_path, expired) as bench, in_turns(bench) as runs:
-        assert read_status(runs[1].store).unanswered == 0
-        assert set(bench.billed().values()) == {1}
 
 
 def test_a_run_waits_for_one_that_has_stopped_in_the_middle_and_pays_nothing(tmp_path: Path) -> None:
@@ -81,12 +65,3 @@ def test_a_run_says_which_other_run_it_waits_for_in_vain(tmp_path: Path, is_lost
         if not is_lost:
             bench.finish(first)
             assert bench.finish(second).spent_usd == 0
-
-
-def test_a_planned_batch_of_a_retired_model_keeps_no_other_from_asking(tmp_path: Path) -> None:
-    text = with_twin(quiz_text())
-    start = text.index("[[models]]")
-    without_first = text[:start] + text[text.index('[[models]]\nname = "twin"') :]
-    with lab(tmp_path) as bench:
-        bench.plan_only(text)
-        bench.finish_paid_once(without_first)

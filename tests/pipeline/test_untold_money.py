@@ -4,21 +4,16 @@ providers say of a batch's cost stands beside our bill."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
-from layton_batch.costs.report import CostQuery
 from layton_batch.providers.openai import FileBatches
 from layton_batch.records import Response, Usage
 from layton_batch.sandbox import Fault
-from layton_batch.sandbox.wire.openai_api import OpenAIApi
 from tests.support.cli_harness import call
 from tests.support.lab import MODELS, RunState, lab, quiz_text
 
@@ -79,37 +74,6 @@ def test_an_answer_that_does_not_tell_its_tokens_costs_up_to_its_bound_not_nothi
         report = bench.bill()
         assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (status.unknown_cost_usd, 3)
         assert bench.finish(dearer).unknown_cost_usd > status.unknown_cost_usd  # no price tells it
-
-
-def test_what_a_provider_states_is_kept_beside_the_bill_and_a_difference_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Doubleword states costs, OpenAI tokens."""
-    stated: Mapping[str, Mapping[str, Any]] = {
-        "openai": {"usage": {"input_tokens": 1_000_000, "output_tokens": 2_000_000}},
-        "doubleword": {"analytics": {"total_cost": "0.5"}},
-    }
-    view = OpenAIApi.view
-
-    def changed(self: OpenAIApi, call: Any, batch: Any) -> dict[str, object]:
-        return {**view(self, call, batch), **stated.get(self.provider, {})}
-
-    text = quiz_text(("openai", "doubleword"), limit=2)
-    with lab(tmp_path) as bench:
-        (alike,) = bench.finish(quiz_text(("openai",), limit=1)).batches
-        ours = bench.table(text, "usage")
-        counted = [ours[f"{kind}_tokens"].sum() for kind in ("input", "output")]
-        assert [alike.stated_input_tokens, alike.stated_output_tokens] == counted
-        assert bench.bill().differing == ()
-        monkeypatch.setattr(OpenAIApi, "view", changed)
-        more = {batch.provider: batch for batch in bench.finish(text).batches if batch.id != alike.id}
-        assert more["doubleword"].stated_usd == Decimal("0.5")
-        tokens = (more["openai"].stated_input_tokens, more["openai"].stated_output_tokens)
-        assert tokens == (1_000_000, 2_000_000)
-        differing = sorted(batch.id for batch in more.values())
-        assert sorted(str(event.batch_id) for event in bench.events(text, "cost_differs")) == differing
-        assert sorted(one.batch_id for one in bench.bill().differing) == differing
-        assert bench.bill(query=CostQuery(until=date(2026, 1, 1))).differing == ()  # nothing ended on these days
 
 
 def one_windowed(window: str) -> str:

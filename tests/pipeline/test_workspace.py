@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import StoreError
-from layton_batch.settings import Settings
 from tests.support.cli_harness import call
 from tests.support.lab import Lab, lab, named, quiz_text
 
@@ -95,11 +94,6 @@ def test_a_workspace_that_is_moved_or_copied_goes_on(bench: Lab, change: Callabl
         assert call("status", "lab-copy", "--runs", bench.runs).code == 2
 
 
-def test_a_run_is_found_from_within_its_folder(bench: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(bench.run_folder(LAB).tables)
-    assert call("status", "..").code == 0
-
-
 # ---- what is refused until it is put back ----------------------------------------------------------------------------
 
 
@@ -158,25 +152,6 @@ def test_a_workspace_that_lacks_something_is_refused_until_it_is_put_back(
     assert_finishes(bench, LAB, OTHER)
 
 
-def test_a_state_that_knows_nothing_of_a_run_that_has_paid_is_refused_for_every_run(bench: Lab, tmp_path: Path) -> None:
-    copy = bench.keep_copy(str(tmp_path / "copy"))
-    third = THIRD.replace("limit = 1", "limit = 2")
-    assert_finishes(bench, third)
-    restore_state(copy, bench.runs)
-    assert_refused(bench, LAB, "third", "third/intents")
-    assert_refused(bench, third, "does not know the run")
-    (bench.runs / "third").rename(tmp_path / "third")
-    with bench.open(LAB):
-        pass
-
-
-def test_a_run_that_reused_every_answer_is_refused_as_well_without_its_folder(bench: Lab) -> None:
-    assert_finishes(bench, LAB, THIRD)
-    shutil.rmtree(bench.runs / "third")
-    assert_refused(bench, THIRD, "run third", "put the folder back")
-    assert_finishes(bench, named("fourth", LAB))
-
-
 @pytest.mark.parametrize("with_database", [False, True])
 def test_a_run_whose_folder_alone_was_copied_is_refused(bench: Lab, tmp_path: Path, with_database: bool) -> None:
     here, bench.runs = bench.runs, tmp_path / "elsewhere"
@@ -188,12 +163,3 @@ def test_a_run_whose_folder_alone_was_copied_is_refused(bench: Lab, tmp_path: Pa
     assert (bench.runs / "state.sqlite3").exists() == with_database
     with pytest.raises(StoreError):
         bench.read(LAB)
-
-
-def test_a_second_host_without_the_runs_files_is_told_to_share_them(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        state = {"LAYTON_BATCH_STATE": f"sqlite:///{tmp_path / 'shared.sqlite3'}"}
-        bench.settings = Settings.from_environment({**bench.server.environment(), **state}, tmp_path)
-        bench.begin(LAB)
-        bench.runs = tmp_path / "other-host"
-        assert_refused(bench, LAB, "share the folder")

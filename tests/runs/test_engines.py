@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future
@@ -18,7 +17,6 @@ from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
 from layton_batch.stages.grade import grade_apart
 from layton_batch.stages.score import count_votes
-from tests.support.cli_harness import call
 from tests.support.lab import Lab, lab, manifest_text, quiz_text
 from tests.support.tiers import tiered
 
@@ -31,9 +29,9 @@ def with_engine(bench: Lab, name: str) -> Lab:
     return bench
 
 
-def made(bench: Lab, text: str = TEXT) -> Mapping[str, bytes]:
+def made(bench: Lab) -> Mapping[str, bytes]:
     """The bytes of every part that an engine writes."""
-    root = bench.run_folder(text).tables
+    root = bench.run_folder(TEXT).tables
     parts = (part for name in MADE for part in sorted((root / name).glob("**/*.parquet")))
     return {str(part.relative_to(root)): part.read_bytes() for part in parts}
 
@@ -49,17 +47,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield there.scheduler_address.replace("tcp://", "dask://")
 
 
-def end_the_worker() -> None:
-    os._exit(1)
-
-
 def raise_damage(path: Path) -> None:
     raise DamagedTableError(f"{path} is damaged", path)
 
 
-@pytest.mark.parametrize("text", tiered((TEXT, RULE), ci=(TEXT,)), ids=["layton", "rule"])
 def test_processes_and_a_cluster_make_the_same_tables_as_this_process(
-    tmp_path: Path, cluster: str, monkeypatch: pytest.MonkeyPatch, text: str
+    tmp_path: Path, cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
     for name in (THREADS, PROCESSES, cluster):
@@ -68,8 +61,8 @@ def test_processes_and_a_cluster_make_the_same_tables_as_this_process(
         monkeypatch.chdir(folder)
         with lab(folder) as bench:
             bench.runs = Path("runs")  # as `run` has it by default, which means nothing to a worker
-            assert with_engine(bench, name).finish(text).state is RunState.DONE
-            found.append(made(bench, text))
+            assert with_engine(bench, name).finish(TEXT).state is RunState.DONE
+            found.append(made(bench))
     assert len(found[0]) == 3
     assert found[0] == found[1] == found[2]
 
@@ -88,7 +81,7 @@ class LosingExecutor(Executor):
         return broken
 
 
-@pytest.mark.parametrize("lost_work", [grade_apart, count_votes])
+@pytest.mark.parametrize("lost_work", tiered((grade_apart, count_votes), ci=(count_votes,)))
 def test_what_a_lost_worker_left_undone_is_done_here_in_the_next_tick_and_said(
     tmp_path: Path, lost_work: object
 ) -> None:
@@ -103,17 +96,6 @@ def test_what_a_lost_worker_left_undone_is_done_here_in_the_next_tick_and_said(
         assert set(bench.billed().values()) == {1}
 
 
-def test_a_broken_pool_is_left_for_this_process(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench, bench.open(TEXT) as run, opened_engine(PROCESSES) as pool:
-        drive(run, once=True, stop_at=None)
-        job, run.engine.executor = run.store.jobs()[0], pool
-        assert not run.engine.wait_for(job, run.engine.submit(end_the_worker))
-        assert isinstance(run.engine.executor, CallingThread)
-        run.engine.executor = pool
-        assert run.engine.wait_for(job, run.engine.submit((tmp_path / "done").touch))
-        assert (tmp_path / "done").exists()
-
-
 def test_a_damaged_table_is_told_from_another_process_as_from_this_one(tmp_path: Path) -> None:
     for name in (THREADS, PROCESSES):
         with opened_engine(name) as engine, pytest.raises(DamagedTableError) as told:
@@ -125,14 +107,6 @@ def test_a_damaged_table_is_told_from_another_process_as_from_this_one(tmp_path:
 def test_a_name_that_is_no_engine_is_refused(name: str) -> None:
     with pytest.raises(ManifestError, match="engine"):
         check_engine(name)
-
-
-def test_the_command_says_which_engines_there_are(tmp_path: Path) -> None:
-    manifest = tmp_path / "manifest.toml"
-    manifest.write_text(TEXT, encoding="utf-8")
-    ended = call("run", manifest, "--runs", tmp_path, "--engine", "fast", "--yes")
-    assert ended.code == 2
-    assert "write threads, processes or dask://HOST:PORT" in ended.err
 
 
 def test_a_cluster_that_is_not_there_ends_the_run_before_anything_is_paid_and_it_goes_on_later(

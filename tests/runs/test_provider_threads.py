@@ -13,7 +13,6 @@ from layton_batch.errors import MissingKeyError, StoppedError
 from layton_batch.providers import BUILT_IN, connect
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
-from layton_batch.runs.context import Providers
 from layton_batch.runs.provider_threads import ProviderThread, ProviderThreads
 from layton_batch.states import AT_PROVIDER, Lifecycle
 from tests.support.store_rows import batch
@@ -57,15 +56,6 @@ def test_a_batch_keeps_its_thread(threads: ProviderThreads) -> None:
         assert of_ten(threads, "openai", state) == sent
     other = replace(batch(3, provider="mistral", state=Lifecycle.ENDED), id="another")
     assert threads.of(other) == ProviderThread("mistral", 0)
-
-
-def test_a_thread_has_a_connection_of_its_own() -> None:
-    providers = Providers(dialect, dialect)
-    first, second = providers.of(ProviderThread("openai", 0)), providers.of(ProviderThread("openai", 1))
-    assert first is not second
-    assert providers.get("openai") not in (first, second)  # the one of the tick, in which orders are carried out
-    assert providers.of(ProviderThread("openai", 0)) is first
-    assert providers.of(ProviderThread("openai", 1)) is second
 
 
 # ---- turns ---------------------------------------------------------------------------------------------------------

@@ -188,12 +188,6 @@ def test_what_is_to_be_done_about_each_request(case: Case) -> None:
         assert (one.status is None) == (one.kind is KEPT)
 
 
-def test_items_that_ask_the_same_are_asked_once() -> None:
-    texts = {**AB, **{f"{item_id}2": text for item_id, text in ABC.items()}}
-    planned = went(RequestPlanner(OPENAI, PREFIX, (), Answers()), wanted(texts))
-    assert [one.kind for one in planned.values()] == [TO_ASK, TO_ASK, IN_PROGRESS, IN_PROGRESS, TO_ASK]
-
-
 def test_a_job_of_several_portions_is_numbered_through_and_looked_up_a_portion_at_a_time() -> None:
     looked_up: list[int] = []
 

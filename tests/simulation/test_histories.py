@@ -15,7 +15,8 @@ from tests.simulation.world import Weather
 from tests.support.tiers import tiered
 
 SEEDS = range(300)
-EVERY_DAY = (1, 2, 5, 8, 11, 13, 15, 17, 19, 20)
+EVERY_DAY = (1, 8, 11, 15, 17, 18, 19, 20)
+"""Together they have most kinds of trouble, two processes, a neighbour, a `cancel` and a `retry`, in ten seconds."""
 SERVED = range(1000, 1020)
 
 
@@ -25,7 +26,7 @@ def test_whatever_happens_each_answer_is_bought_once_and_none_is_lost(forks: For
     assert not broken, played.told(broken)
 
 
-@pytest.mark.parametrize("seed", tiered(SERVED, ci=(1001, 1004)))
+@pytest.mark.parametrize("seed", tiered(SERVED, ci=(1004,)))
 def test_the_same_holds_with_the_state_in_postgresql(forks: Forks, postgres_url: str, seed: int) -> None:
     broken, played = play(forks, plan_of(seed), postgres_url)
     assert not broken, played.told(broken)

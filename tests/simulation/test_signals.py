@@ -107,20 +107,3 @@ def test_a_terminal_that_is_closed_costs_nothing(forks: Forks, phase: str) -> No
         code, said = begun.command(*START)
         assert code in (-signal.SIGHUP, 75), said
         ends_well(begun)
-
-
-@pytest.mark.parametrize("cut", tiered((1, 512, 4096, 8192), ci=(1, 4096)))
-def test_a_state_file_that_is_cut_is_refused_or_used_and_nothing_is_sent_again(forks: Forks, cut: int) -> None:
-    with history(forks, PLAN) as begun:
-        begun.write(RUN, PLAN.asks)
-        assert begun.command(*START, "--once")[0] == 75
-        state, made = begun.folder / "runs" / "state.sqlite3", len(begun.played.world.batches)
-        whole = state.read_bytes()
-        state.write_bytes(whole[:-cut])
-        code, said = begun.command(*START, "--once")
-        assert code in (2, 75), said
-        assert code == 75 or "name the batches that were paid for" in said
-        assert len(begun.played.world.batches) == made
-        if code == 2:
-            state.write_bytes(whole)
-        ends_well(begun)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import polars as pl
 import pytest
@@ -13,16 +11,12 @@ import pytest
 import layton_batch as lb
 from layton_batch.batches.answers import locate_responses
 from layton_batch.errors import DamagedTableError, NotAgreedError
-from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_folder
 from layton_batch.settings import Settings
-from layton_batch.stages.rank import served_others
 from layton_batch.states import Role
 from tests.support.cli_harness import desk
 from tests.support.lab import BUNDLED, quiz_text
-from tests.support.store_rows import JOB
 
 PANEL = [{"name": "referee", "provider": "openai", "model": "larch-2-referee", "max_output_tokens": 2000}]
 
@@ -55,16 +49,3 @@ def test_a_part_that_somebody_put_beside_the_answers_counts_for_nothing(
             (job,) = run.store.jobs()
             assert locate_responses(run, job.id)["request_id"].is_unique().all()
         assert len(list(part.parent.glob("*.parquet"))) == 1  # the answers were made again from the raw results
-
-
-def test_who_answered_is_read_in_the_batches_of_the_run_that_asked(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
-    answers = folder.workspace.batch("other", "b").answers
-    answers.mkdir(parents=True)
-    row = {"custom_id": "r", "job_id": JOB.id, "batch_id": "b", "attempt": 1, "outcome": "succeeded"}
-    tables.write(answers / "00000.parquet", tables.frame("responses", [{**row, "served_model": "another-model"}]))
-    reading: Any = SimpleNamespace(
-        store=SimpleNamespace(answering_batches=lambda: [(JOB.id, "other", "b"), (JOB.id, "gone", "b")]),
-        folder=folder,
-    )
-    assert served_others(cast("Run", reading), [JOB]) == {JOB.spec.name}

@@ -13,7 +13,7 @@ from layton_batch.batches.batch_file import files_needed
 from layton_batch.providers import connect
 from layton_batch.providers.protocol import Limits
 from layton_batch.providers.wire_json import request_line
-from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
+from layton_batch.records import Item, ModelSpec, Prediction, Request
 from layton_batch.stages.costs import JudgeRequests, allowance
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton import LaytonSettings, LaytonTask
@@ -88,35 +88,16 @@ def test_nor_where_the_submission_is_not_fenced(provider: str, text: str) -> Non
     assert estimate_tokens(prompt, spec) == measured.most_tokens(written)
 
 
-def test_a_template_that_shows_the_submission_twice_counts_it_twice(tmp_path: Path) -> None:
+def test_a_template_that_shows_the_submission_twice_counts_it_twice_and_without_a_justification_the_answer_counts(
+    tmp_path: Path,
+) -> None:
     template = tmp_path / "judge_submission.txt"
     template.write_text("{{ submission }} and again {{ submission }}", encoding="utf-8")
-    task = LaytonTask(TaskOptions("llm", prompts={"judge_submission": template}))
-    (measured,) = JudgeRequests(task, [ITEM]).about(judge("openai"), connect("openai", None), NAME)
-    prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", "y" * 5000)))
-    assert estimate_tokens(prompt, judge("openai")) == measured.most_tokens(5000)
-
-
-def test_where_no_justification_is_asked_for_the_answer_counts() -> None:
-    task = QaTask(TaskOptions("llm"))
-    (measured,) = JudgeRequests(task, [ITEM]).about(judge("openai"), connect("openai", None), NAME)
-    prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "y" * 5000)))
-    assert estimate_tokens(prompt, judge("openai")) == measured.most_tokens(5000)
-
-
-def test_an_item_is_put_into_a_judges_prompt_twice_however_many_judges_and_participants_there_are() -> None:
-    task = LaytonTask(TaskOptions("llm"))
-    lengths: list[int] = []
-
-    class Counting(LaytonTask):
-        def judge_prompt(self, candidate: Candidate) -> Prompt:
-            lengths.append(len(candidate.prediction.justification or ""))
-            return task.judge_prompt(candidate)
-
-    requests = JudgeRequests(Counting(TaskOptions("llm")), [ITEM])
-    for provider in ("openai", "mistral", "openai"):
-        requests.about(judge(provider), connect(provider, None), NAME)
-    assert lengths == [1, 2]
+    twice, quiz = LaytonTask(TaskOptions("llm", prompts={"judge_submission": template})), QaTask(TaskOptions("llm"))
+    for task, said in ((twice, ("x", "y" * 5000)), (quiz, ("y" * 5000,))):
+        (measured,) = JudgeRequests(task, [ITEM]).about(judge("openai"), connect("openai", None), NAME)
+        prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, *said)))
+        assert estimate_tokens(prompt, judge("openai")) == measured.most_tokens(5000)
 
 
 @given(st.lists(st.integers(1, 99), max_size=30), st.integers(1, 6), st.integers(100, 300))

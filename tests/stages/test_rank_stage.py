@@ -1,161 +1,43 @@
-"""The rank stage: marks of a rule, and a run's verdicts beside a gold set's labels."""
+"""The rank stage: a board says where another model answered than the manifest names."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.sources import Row, RowLocation
-from layton_batch.files.tables import frame, read, read_part, write
-from layton_batch.records import Job, ModelSpec
-from layton_batch.runs.labels import Labels
-from layton_batch.scoring.evidence import content_key
-from layton_batch.scoring.gold import parse_gold
-from layton_batch.scoring.leaderboard import FLAGS, RULE, ScoringRules
-from layton_batch.stages import rank
-from layton_batch.states import Role
+import pytest
 
+from layton_batch.providers.openai import FileBatches
+from layton_batch.records import Response
+from layton_batch.scoring.leaderboard import FLAGS
+from tests.support.lab import JUDGES, MODELS, lab, manifest_text
+from tests.support.pages import without_pages as without_pages
 
-class FinishedJobs:
-    def answering_batches(self) -> list[tuple[str, str, str]]:
-        return [(f"predict-{name}", "run", f"batch-{name}") for name in ("a", "b")]
-
-    def jobs(self) -> list[Job]:
-        return [
-            Job(f"predict-{name}", Role.PREDICT, ModelSpec(name, "p", name, "f"), planned=True, graded=True)
-            for name in ("a", "b")
-        ]
+OPENAI, ANTHROPIC = MODELS["openai"], MODELS["anthropic"]
+SERVED, JUDGED = "served_another_model", "judge_served_another_model"
+DATED = "-2026-01-31"
 
 
-def ranked_by_rule(tmp_path: Path) -> Any:
-    """A run of two models whose marks are on disk."""
-    folder = RunFolder(tmp_path / "run")
-    for name, marks in (("a", (0.0, 0.5, 0.0)), ("b", (1.0, 1.0, 0.0))):
-        kinds = ("answered", "abstained", "unparsed")
-        ids = ("i1", "i2", "i3")
-        scores = [
-            {"item_id": item, "model": name, "metric": metric, "vote": mark}
-            for metric in ("acc", "other")
-            for item, mark in zip(ids, marks, strict=True)
-        ]
-        said = [{"item_id": item, "model": name, "kind": kind} for item, kind in zip(ids, kinds, strict=True)]
-        write(folder.part("scores", f"predict-{name}"), frame("scores", scores))
-        write(folder.part("predictions", f"predict-{name}"), frame("predictions", said))
-    return SimpleNamespace(
-        engine=SimpleNamespace(apart=lambda _about, work: work()),
-        store=FinishedJobs(),
-        folder=folder,
-        task=SimpleNamespace(uses_jury=False, metrics=("acc", "other")),
-        manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None, panel=tuple),
-        rules=ScoringRules(metric="acc"),
-    )
+@pytest.mark.parametrize(
+    ("model", "referee", "flagged"),
+    [("-mini", DATED, {OPENAI: SERVED}), (DATED, "-mini", {OPENAI: JUDGED, ANTHROPIC: JUDGED})],
+)
+def test_a_board_says_that_another_model_answered_or_judged_and_a_dated_snapshot_is_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, referee: str, flagged: dict[str, str]
+) -> None:
+    """Results of OpenAI name a model whose name ends with ``model``, and a judge whose name ends with ``referee``."""
+    decode, text = FileBatches.decode, manifest_text(("openai", "anthropic"), limit=1, jury="[jury]\n" + JUDGES)
 
+    def decode_served(dialect: FileBatches, line: bytes) -> Response:
+        reply = decode(dialect, line)
+        served = "larch-2-referee" + referee if b"larch-2-referee" in line else OPENAI + model
+        return replace(reply, served_model=served) if dialect.name == "openai" else reply
 
-def test_a_run_graded_by_rule_is_ranked_from_its_marks(tmp_path: Path) -> None:
-    run = ranked_by_rule(tmp_path)
-    assert rank.rank(run)
-    assert not rank.rank(run)
-    stored = read(run.folder.tables, "leaderboard")
-    assert stored["model"].to_list() == ["b", "a"]
-    assert stored["score"].to_list() == [66.7, 16.7]
-    assert stored["method"].to_list() == [RULE, RULE]
-    assert stored.select("n_abstained", "n_unparsed", "n_missing").rows() == [(1, 1, 0)] * 2
-
-
-def served(run: Any, name: str, *models: str | None) -> None:
-    rows = [{"custom_id": str(number), "served_model": model} for number, model in enumerate(models)]
-    write(run.folder.batch(f"batch-{name}").answers / "00001.parquet", frame("responses", rows))
-
-
-def test_a_row_of_whom_another_model_answered_says_so_and_the_board_is_made_again(tmp_path: Path) -> None:
-    run = ranked_by_rule(tmp_path)
-    served(run, "a", "a", None, "a-2026-01-31")
-    assert rank.rank(run)
-    assert read(run.folder.tables, "leaderboard")["flags"].to_list() == ["", ""]
-    served(run, "b", "b", "b-mini")
-    scores = run.folder.part("scores", "predict-b")
-    write(scores, read_part(scores), "made from the other answers")
-    assert rank.rank(run)
-    assert not rank.rank(run)
-    flags = dict(read(run.folder.tables, "leaderboard").select("model", "flags").iter_rows())
-    assert flags == {"a": "", "b": "served_another_model"}
-    assert "served_another_model" in FLAGS
-
-
-class JudgedJobs(FinishedJobs):
-    def jobs(self) -> list[Job]:
-        judges = [
-            Job(f"judge-{name}", Role.JUDGE, ModelSpec(f"judge-{name}", "j", "j", "j"), f"predict-{name}", graded=True)
-            for name in ("a", "b")
-        ]
-        return [*super().jobs(), *judges]
-
-
-def test_a_board_says_that_another_model_judged_in_the_place_of_a_judge(tmp_path: Path) -> None:
-    run = ranked_by_rule(tmp_path)
-    run.store = JudgedJobs()
-    run.store.answering_batches = lambda: [(f"judge-{name}", "run", f"batch-judge-{name}") for name in ("a", "b")]
-    assert not rank.has_judges_of_another_model(run)
-    served(run, "judge-a", "j-2026-01-31")
-    assert not rank.has_judges_of_another_model(run)
-    served(run, "judge-b", "j-mini")
-    assert rank.has_judges_of_another_model(run)
-    assert "judge_served_another_model" in FLAGS
-
-
-def gold_row(item: str, model: str, answer: str, human: bool) -> tuple[RowLocation, Row]:
-    decisions = ("is_answer_correct_old-judge", "is_justification_correct_old-judge", "both_correct_old-judge")
-    people = ("human_answer_correct", "human_justification_correct", "human_both_correct")
-    said: Row = {"riddle_id": item, "provider": "p", "model": model, "answer": answer, "justification": None}
-    return RowLocation("gold.jsonl", 1), said | dict.fromkeys(decisions, True) | dict.fromkeys(people, human)
-
-
-def _given(verdicts: list[dict[str, Any]]) -> dict[str, bool]:
-    return {one["judge"]: one["verdict"] for one in verdicts if one["verdict"] is not None}
-
-
-def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
-    for name in ("a", "b"):
-        one = {"item_id": "i1", "model": name}
-        said = {**one, "kind": "answered", "answer": f"said by {name}"}
-        vote = {**one, "metric": "both_correct", "yes": 0, "content": content_key(f"said by {name}", None)}
-        write(folder.part("scores", f"predict-{name}"), frame("scores", [vote]))
-        write(folder.part("predictions", f"predict-{name}"), frame("predictions", [said]))
-        verdict = {**one, "judge": f"judge-{name}", "both_correct": False}
-        write(folder.part("verdicts", f"judge-{name}"), frame("verdicts", [verdict]))
-    recorded = parse_gold(
-        [
-            gold_row("i1", "a", "said by a", human=True),  # this run's very answer
-            gold_row("i1", "b", "said otherwise", human=False),  # another answer to the same item
-            gold_row("i1", "c", "said by c", human=True),
-        ],
-    )
-    run: Any = SimpleNamespace(
-        engine=SimpleNamespace(apart=lambda _about, work: work()),
-        store=JudgedJobs(),
-        folder=folder,
-        manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None),
-        load_labels=lambda: Labels(recorded),
-    )
-    verdicts = rank.judged(run, "both_correct").sort("model", "human", nulls_last=False)
-    rows = [
-        (row["model"], row["family"], _given(row["verdicts"]), row["human"]) for row in verdicts.iter_rows(named=True)
-    ]
-    assert rows == [
-        ("a", "f", {"judge-a": False}, True),
-        ("b", "f", {"judge-b": False}, None),
-        ("b", "f", {"old-judge": True}, False),
-        ("c", "p", {"old-judge": True}, True),
-    ]
-
-
-def test_a_table_that_records_no_origin_is_written_again(tmp_path: Path) -> None:
-    run = ranked_by_rule(tmp_path)
-    assert rank.rank(run)
-    path = run.folder.part("leaderboard", "leaderboard")
-    write(path, read(run.folder.tables, "leaderboard"))
-    assert rank.rank(run)
-    assert not rank.rank(run)
+    monkeypatch.setattr(FileBatches, "decode", decode_served)
+    assert {SERVED, JUDGED} <= FLAGS.keys()
+    with lab(tmp_path) as bench:
+        bench.finish(text)
+        rows = bench.table(text, "leaderboard").select("model", "flags").iter_rows()
+    told = {name: flags for name, flags in rows if {SERVED, JUDGED}.intersection(flags.split(", "))}
+    assert told.keys() == flagged.keys()
+    assert all(set(told[name].split(", ")) & {SERVED, JUDGED} == {flag} for name, flag in flagged.items())
