@@ -74,18 +74,22 @@ def _send(run: Run, tick: Tick, provider: Provider, batch: Batch) -> bool:
     """Send a batch. Its file must be as planned and at the provider, and a complete list of the provider's batches must
     show that the batch does not exist yet.
     """
+    input_ref: str | None = None
+    trouble: ProviderError | None = None
     try:
         check_file(run, batch)
         input_ref = _uploaded(run, provider, batch)
     except FileError as error:
         return carry_out(run, batch, machine.for_person(batch, "file_changed", str(error)))
     except ProviderError as error:
-        return carry_out(run, batch, machine.after_upload(batch, error, at(run, batch)), error)
-    if input_ref is not None and not _is_as_planned(run, batch):
-        # the provider may have the damaged file, and takes no other one under its name
+        trouble = error
+    if (trouble or input_ref) is not None and not _is_as_planned(run, batch):
+        # the provider may have the damaged file, and takes no other one under its name; or it refused that one
         reason = f"its file {batch.path} was changed while it was uploaded: its requests are planned again"
         now = run.clock.now()
         return carry_out(run, batch, machine.withdrawn(batch, reason, now, event="file_changed", plan_again=True))
+    if trouble is not None:
+        return carry_out(run, batch, machine.after_upload(batch, trouble, at(run, batch)), trouble)
     with run.threads.turn(batch.provider):
         run.heed_stop()
         if tick.responsiveness.is_silent(_stage(batch.provider)):

@@ -117,7 +117,7 @@ def test_a_cancel_beside_a_driver_waits_for_it_and_goes_on_where_it_ends(
         assert at_desk.lab.server.request_counts()["openai"]["cancel"] == 1
 
 
-@pytest.mark.parametrize("provider", tiered(("openai", "mistral", "gemini", "together"), ci=("openai", "together")))
+@pytest.mark.parametrize("provider", tiered(("openai", "mistral", "gemini", "together"), ci=("openai", "mistral")))
 def test_a_file_that_is_damaged_while_it_is_uploaded_is_planned_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str
 ) -> None:
