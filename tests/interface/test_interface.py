@@ -230,7 +230,7 @@ def test_answers_begin_the_run_of_a_manifest_also_after_refused_ones_and_nothing
         (lambda: lb.run("quiz.csv", models="openai:x"), "models: "),
         (lambda: lb.run("lab.toml", once=1), "once: "),  # type: ignore[arg-type]
         (lambda: lb.label_plan("lab", labels=True), "labels: "),
-        *((partial(lb.run, given), "manifest: ") for given in (5, [], {})),  # type: ignore[arg-type]
+        *((partial(lb.run, given), "manifest: ") for given in (5, [], {})),  # type: ignore[arg-type, var-annotated]
         (lambda: lb.plan(5), "manifest: "),  # type: ignore[arg-type]
     ],
 )
