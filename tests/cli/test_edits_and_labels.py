@@ -81,19 +81,6 @@ def test_an_edit_of_the_questions_says_what_moves_and_sends_no_more_than_is_new(
     assert to_send() == 0
 
 
-def test_a_model_that_comes_back_after_an_edit_is_never_judged_for_more_than_was_planned(there: Desk) -> None:
-    both = f'{MANIFEST}[[models]]\nname = "h"\nprovider = "mistral"\nmodel = "sirocco-large"\n'
-    there.write(both)
-    run_again()
-    there.write(MANIFEST)
-    there.write(quiz([("What is 2 + 2?", "four"), *QUESTIONS[1:]]), "quiz.csv")
-    run_again()
-    there.write(both)
-    planned, before = to_send(), len(there.lab.billed())
-    run_again()
-    assert 0 < len(there.lab.billed()) - before <= planned  # type: ignore[operator]
-
-
 def test_a_label_counts_for_the_model_that_answered_under_any_name_and_for_no_other(there: Desk) -> None:
     label(there, "1,g,true", "2,g,true", "3,g,true")
     assert own_labels() == [3]

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.cli.terminal import say
 from layton_batch.commands import check
 from layton_batch.sandbox import Sandbox
 from layton_batch.testing.providers import Answer, Loopback
@@ -186,21 +185,3 @@ def test_a_manifest_makes_missing_keys_and_prices_bad_and_one_without_models_nee
     manifest = write(offline, 'name = "lab"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\n')
     assert set(checks(manifest, "--offline")) == {"disk"}
     refused("check", write(offline, "name = 5"))
-
-
-def test_messages_on_a_terminal_break_at_blanks_and_in_a_file_they_stay_whole(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    message = "The words of a note [that] is longer than a line. " * 3
-    say(message)
-    assert capsys.readouterr().err == f"{message}\n"
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setattr("sys.stderr", shown := Terminal())
-    say(message)
-    lines = shown.getvalue().splitlines()
-    assert max(map(len, lines)) <= 40
-    assert " ".join(line.strip() for line in lines) == message.strip()

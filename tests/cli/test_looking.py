@@ -21,7 +21,7 @@ from layton_batch.clock import SystemClock
 from layton_batch.reports import table
 from tests.cli.conftest import GOLD, Finished
 from tests.support.cli_harness import call, desk, refused
-from tests.support.lab import MODELS, manifest_text, quiz_text
+from tests.support.lab import MODELS, manifest_text
 from tests.support.tiers import tiered
 
 Document = dict[str, object]
@@ -92,15 +92,6 @@ def test_several_runs_are_named_where_one_is_meant_and_several_manifests_of_a_ru
         copy.unlink()
 
 
-def test_a_made_up_run_with_open_batches_says_how_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with desk(tmp_path, monkeypatch) as bench:
-        assert call("run", bench.write(quiz_text()), "--once").code == 75
-        for name in bench.lab.server.environment():
-            monkeypatch.delenv(name)
-        assert call("retry").code == 0
-        assert "`layton-batch run --sandbox` goes on with it" in refused("cancel")
-
-
 # ---- boards and bills ------------------------------------------------------------------------------------------------
 
 
@@ -152,13 +143,6 @@ def test_the_bill_is_what_the_sandbox_billed_in_every_format_by_anything_and_of_
         refused("cost", "lab", *wrong)
 
 
-def test_a_site_is_written_where_it_is_told_one_folder_a_run(here: Path) -> None:
-    assert call("site", "quiz", "other", "--out", "both").code == 0
-    assert len(list((here / "both").glob("*/index.html"))) == 2
-    (here / "file").write_text("")
-    assert "file" in refused("site", "quiz", "--out", "file")
-
-
 @pytest.mark.usefixtures("here")
 def test_json_on_stdout_is_one_document_and_events_are_followed_to_the_end_as_lines() -> None:
     for command in ("status --json", "status lab --log --json", "judges lab --json", "cost lab --format json"):
@@ -183,25 +167,6 @@ def test_raw_results_that_are_gone_after_the_end_are_named(here: Path) -> None:
 # ---- status --watch --------------------------------------------------------------------------------------------------
 
 
-class _Terminal:
-    """A screen that keeps what is drawn."""
-
-    width = 80
-
-    def __init__(self) -> None:
-        self.drawn: list[object] = []
-        self.console = self
-
-    def __enter__(self) -> _Terminal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def update(self, screen: object) -> None:
-        self.drawn.append(screen)
-
-
 def test_watching_prints_a_line_for_each_change_and_ends_with_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,22 +187,3 @@ def test_watching_prints_a_line_for_each_change_and_ends_with_the_run(
         assert 1 <= len(waiting) <= len(pauses)
         assert "openai: 4 at the provider" in waiting[0]
         assert call("status", "lab", "--watch", "--json").table()["state"] == "done"
-
-
-def test_watching_draws_a_terminal_again_and_ends_with_130_at_ctrl_c(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    terminal, watched = _Terminal(), ("lab", here / "runs", SystemClock())
-    monkeypatch.setattr(status_command, "live_screen", lambda **_: terminal)
-    monkeypatch.setattr(status_command.sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(status_command, "_is_open", lambda _: len(terminal.drawn) < 3)
-    monkeypatch.setattr(SystemClock, "sleep", lambda *_: None)
-    assert status_command.watch_status(*watched, as_json=False) == 0
-    assert len(terminal.drawn) == 3
-
-    def stop(_clock: SystemClock, _seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(SystemClock, "sleep", stop)
-    terminal.drawn.clear()
-    assert status_command.watch_status(*watched, as_json=False) == status_command.WATCH_INTERRUPTED == 130
