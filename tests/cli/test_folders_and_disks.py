@@ -98,27 +98,6 @@ def test_a_run_json_that_is_none_is_refused(stale: Path, content: bytes) -> None
     assert "run.json" in refused("leaderboard", "lab")
 
 
-def test_a_run_or_batch_that_is_named_wrongly_or_is_not_lost_is_told_without_its_provider_s_key(
-    stale: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY")
-    (batch,) = (path.name for path in (stale.parent / "batches" / "lab").iterdir())
-    for command, words in (
-        (("leaderboard", "runs"), "'runs'"),
-        (("cost", "lba"), "did you mean 'lab'?"),
-        (("cost", "--runs", "runs/lab"), "runs/lab"),
-        (("resolve", "lab", "--resubmit"), "'lab'"),
-        (("resolve", "lab", "b1", "--resubmit"), "'b1'"),
-        (("resolve", "lab", batch, "--resubmit"), "not lost: nothing to resolve"),
-        (("run", "lab.toml", "--runs", "runs/lab"), "runs/lab"),
-        (("plan", "lab.toml", "--offline", "--runs", "runs/lab"), "runs/lab"),
-    ):
-        assert words in refused(*command)
-    (stale.parent.parent / "lab.toml").unlink()
-    assert "lab.toml" in refused("run", "lab.toml")
-    assert call("status", "lab").code == 0
-
-
 # ---- folders in which nothing can be written -------------------------------------------------------------------------
 
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1

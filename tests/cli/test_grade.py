@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.cli_harness import call
-from tests.support.graded_files import Row, answers, board, lines, models, refused, replies
+from tests.support.graded_files import Row, answers, board, lines, models, replies
 from tests.support.paths import SHARED_DATA
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -40,20 +40,6 @@ def test_several_models_are_ranked_with_intervals_and_kinds_of_failure_as_each_i
     )
     ends = [float(end) for end in line.split()[-2].split("–")]
     assert ends == pytest.approx(found["best"]["interval"], abs=2.5)  # drawn with another number of models beside it
-
-
-def test_models_are_ranked_on_the_items_they_share_and_it_is_said_in_eighty_columns() -> None:
-    one, other = lines("one.jsonl", replies("AAAA")), lines("another-quite-long-name.jsonl", replies("BBAA", start=2))
-    document = board("mcq_idk", "--predictions", one, "--predictions", other)
-    assert (document["n_items"], len(document["notes"])) == (2, 2)  # type: ignore[arg-type]
-    found = models(document)["another-quite-long-name"]
-    assert (found["score"], found["report"]["n"]) == (-100.0, 4)  # type: ignore[index]
-    shown = call("grade", "mcq_idk", "--predictions", one, "--predictions", other).out.splitlines()
-    assert max(len(line) for line in shown if "ranked on" not in line) <= 80
-    apart = lines("apart.jsonl", replies("AA", start=50))
-    assert "no item is in the predictions of all models" in refused(
-        "mcq_idk", "--predictions", one, "--predictions", apart
-    )
 
 
 def test_a_folder_and_a_pattern_are_a_model_a_file_and_names_are_made_unique() -> None:

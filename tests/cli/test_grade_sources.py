@@ -12,7 +12,7 @@ import pytest
 from tests.support import plug_in
 from tests.support.cli_harness import call
 from tests.support.graded_files import Row, board, lines, models, refused, replies
-from tests.support.lab import lab, quiz_text, rule_text
+from tests.support.lab import lab, rule_text
 
 METRICS = ("trad_score", "idk_score", "idk_freq", "extract_fail")
 GPQA, LEXAM = "gpqa-diamond-idk", "lexam-en-idk"
@@ -117,21 +117,6 @@ def test_of_several_benchmarks_one_has_to_be_named() -> None:
     assert "no results of --benchmark 'mmlu'" in refused("mcq_idk", "--predictions", "results", "--benchmark", "mmlu")
 
 
-@pytest.mark.parametrize(
-    ("doc", "told"),
-    [
-        ({"choices": None}, "choices"),
-        ({"gold_index": [4]}, "gold_index 4 is no real option of 4"),
-        ({"choices": ["only"], "gold_index": [0]}, "is no real option of 0"),
-    ],
-)
-def test_details_in_another_form_are_told_with_their_row(doc: Row, told: str) -> None:
-    good: Row = {"id": "a", "query": "q", "choices": list("wrong"), "gold_index": [1]}
-    rows: list[Row] = [{"doc": good | more, "model_response": {"text": ["B"]}} for more in ({}, doc)]
-    message = refused("mcq_idk", "--predictions", lines("p.jsonl", rows))
-    assert ("p.jsonl, row 2: " in message, told in message) == (True, True)
-
-
 # ---- runs ------------------------------------------------------------------------------------------------------------
 
 TASKS = ("mcq_idk", "zebralogic", "rome")
@@ -203,34 +188,6 @@ def test_a_plug_in_s_file_has_metrics_with_errors_and_several_are_a_board_with_i
     assert (document["task"], document["protocol"], document["metric"]) == ("spelling", None, "exact")
     assert [models(document)[name]["rank"] for name in ("good", "bad")] == [1, 2]
     assert models(document)["bad"]["failures"] == {"wrong": 1, "unparsed": 1, "missing": 1}
-
-
-@pytest.mark.usefixtures("spelling")
-def test_a_plug_in_s_run_is_graded_again_by_the_items_and_settings_it_has(tmp_path: Path) -> None:
-    text = quiz_text(("openai", "mistral")).replace('"mcq_idk"', '"spelling"').replace('"demo"', '"llm"')
-    (tmp_path / "bench").mkdir()
-    with lab(tmp_path / "bench") as bench:
-        bench.finish(text)
-        assert shown(models(board("spelling", "--predictions", "lab", "--runs", bench.runs))) == board_of_run(
-            "lab", bench.runs
-        )
-
-
-@pytest.mark.usefixtures("spelling")
-@pytest.mark.parametrize(
-    ("row", "arguments", "told"),
-    [
-        ({}, ("spelling", "--predictions"), "--items is needed"),
-        ({}, ("spelling", "--items", "p.jsonl", "--predictions"), "--items: row 1: column 'word' must be a word"),
-        ({}, (*GIVEN[:-1], "--protocol", "original", "--predictions"), "task 'spelling' has no protocols"),
-        ({"item_id": "w9"}, GIVEN, "p.jsonl: prediction 2: there is no item 'w9'; the items are"),
-        ({"item_id": "w2"}, GIVEN, "prediction 2 (item 'w2'): column 'response' is missing"),
-        ({"item_id": "w2", "response": 5}, GIVEN, "column 'response' must be text or null, not int"),
-    ],
-)
-def test_a_wrong_use_of_a_plug_in_s_benchmark_is_told(row: Row, arguments: tuple[str, ...], told: str) -> None:
-    more = [{"response": "x"} | row] if row.get("item_id", "") != "w2" and row else [row] if row else []
-    assert told in refused(*arguments, lines("p.jsonl", [*spelt("nretnal"), *more]))
 
 
 @pytest.mark.usefixtures("spelling")

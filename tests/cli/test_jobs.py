@@ -176,18 +176,6 @@ def test_the_systemd_unit_runs_a_tick_and_takes_75_for_success(machine: Machine)
     assert timer["Timer"]["OnCalendar"] == "*:0/10"
 
 
-@pytest.mark.nightly
-def test_the_kubernetes_job_runs_a_tick_and_takes_75_for_success(machine: Machine) -> None:
-    cron_job = yaml.safe_load((SCHEDULES / "cronjob.yaml").read_text(encoding="utf-8"))
-    assert (cron_job["kind"], cron_job["spec"]["concurrencyPolicy"]) == ("CronJob", "Forbid")
-    [container] = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
-    shell, option, command = container["command"]
-    assert (shell, option) == ("sh", "-c")
-    for mounted in ("/manifests", "/runs"):
-        command = command.replace(mounted, f"{machine.folder}{mounted}")
-    assert machine.sh(command).returncode == 0
-
-
 def workflow_steps() -> dict[str, dict[str, Any]]:
     """Return the steps of the workflow, by their names or the actions that they use."""
     steps = yaml.safe_load((SCHEDULES / "github-actions.yml").read_text(encoding="utf-8"))["jobs"]["refresh"]["steps"]

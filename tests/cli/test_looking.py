@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.core import TyperGroup
 
 from layton_batch import __version__
 from layton_batch.cli import status_command
@@ -33,17 +32,13 @@ BOARD_COLUMNS = {"rank", "rank_best", "rank_worst", "model", "provider", "n_hint
 # ---- the commands ----------------------------------------------------------------------------------------------------
 
 
-def test_few_commands_with_few_options_are_listed_by_group_and_each_has_a_short_help() -> None:
+def test_commands_are_listed_by_group_and_each_has_a_short_help() -> None:
     commands = typer.main.get_group(app).commands
     names = [name for group in GROUPS.values() for name in group]
     assert sorted(names) == sorted(commands)
     listed = call("--help").out.partition("Start:")[2]
     assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "] == names
     assert "..." not in listed
-    groups = [command for command in commands.values() if isinstance(command, TyperGroup)]
-    leaves = [*commands.values(), *(inner for group in groups for inner in group.commands.values())]
-    options = [parameter for command in leaves for parameter in command.params if parameter.opts[0].startswith("--")]
-    assert (len(commands), len(options) <= 120) == (22, True)
     for command in commands:
         assert call(command, "-h").out == call(command, "--help").out != ""
     assert call("--version").out.split() == ["layton-batch", __version__]
@@ -123,24 +118,15 @@ def test_the_bill_is_what_the_sandbox_billed_in_every_format_by_anything_and_of_
         return Decimal(str(document["total"]["cost_usd"]))  # type: ignore[index]
 
     assert bill() == call("cost", "--format", "json").json
-    assert "sandbox" in str(bill()["notes"])
     assert total(bill()) == finished.billed
-    for by in ("run", "provider,model", "stage", "day,model", "week", "month"):
-        document, names = bill("--by", by), by.split(",")
-        groups: list[Document] = document["rows"]  # type: ignore[assignment]
-        assert (document["by"], total(document)) == (names, finished.billed)
-        assert sum(Decimal(str(row["cost_usd"])) for row in groups) == finished.billed
-        assert len({tuple(str(row[name]) for name in names) for row in groups}) == len(groups) > 0
-        written = call("cost", "lab", "other", "quiz", "--by", by, "--format", "csv").out
-        rows = list(csv.DictReader(io.StringIO(written)))
-        assert [[row[name] for name in names] for row in rows] == [[row[name] for name in names] for row in groups]
-    (day,) = {str(row["day"]) for row in bill("--by", "day")["rows"]}  # type: ignore[attr-defined]
+    groups: list[Document] = bill("--by", "day,model")["rows"]  # type: ignore[assignment]
+    assert sum(Decimal(str(row["cost_usd"])) for row in groups) == finished.billed
+    written = csv.DictReader(io.StringIO(call("cost", "--by", "day,model", "--format", "csv").out))
+    assert [(row["day"], row["model"]) for row in written] == [(row["day"], row["model"]) for row in groups]
+    (day,) = {str(row["day"]) for row in groups}
     assert total(bill("--since", day, "--until", day)) == finished.billed
     assert total(bill("--until", "2026-01-01")) == total(bill("--since", "2999-01-01")) == 0
-    assert "|" in call("cost", "lab", "--format", "md").out
-    assert max(map(len, call("cost", "lab", "other").out.splitlines())) <= 120
-    for wrong in (("--format", "xml"), ("--since", "soon")):
-        refused("cost", "lab", *wrong)
+    refused("cost", "lab", "--since", "soon")
 
 
 @pytest.mark.usefixtures("here")

@@ -12,14 +12,10 @@ from pathlib import Path
 import pytest
 
 from layton_batch.clock import SystemClock
-from layton_batch.errors import ManifestError
-from layton_batch.manifest.checks import load_manifest
-from layton_batch.runs.open import open_run
 from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
 from tests.support.cli_harness import call, desk, plan_notes, refused, write
 from tests.support.lab import manifest_text, quiz_text
-from tests.support.manual_clock import ManualClock
 from tests.support.paths import ROOT
 
 QUIZ = "question,answer\nWhat is 2 + 2?,4\nColour of snow?,white\n"
@@ -52,7 +48,6 @@ def test_a_key_of_openai_does_not_go_to_anthropic(offline: Path) -> None:
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 TODAY = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
-MEANWHILE = datetime(2026, 1, 15, 12, tzinfo=UTC).timestamp()
 GONE = quiz_text(limit=2, prices="").replace("larch-2-mini", "gpt-4-turbo")
 UNKNOWN = quiz_text(limit=2, prices="").replace("larch-2-mini", "no-such-model")
 NOT_KNOWN = "no-such-model is not known to openai, which was asked"
@@ -82,19 +77,6 @@ def test_a_model_that_is_gone_is_refused_before_anything_is_made(own_addresses: 
     assert not (own_addresses / "runs").exists()
     today = call("plan", ROOT / "manifests" / "layton-today.toml", "--json", "--offline")
     assert (today.code, today.table()["refused"], today.table()["max_usd"] is None) == (0, [], False)
-
-
-def test_a_run_whose_model_ends_meanwhile_goes_on(own_addresses: Path) -> None:
-    manifest = load_manifest(write(own_addresses, GONE))
-    settings = Settings.from_environment({"OPENAI_API_KEY": "no-key"}, own_addresses)
-    for seconds in (MEANWHILE, TODAY):
-        with open_run(manifest, own_addresses / "runs", settings, clock=ManualClock(seconds)) as run:
-            assert run.store.row() is not None
-    with (
-        pytest.raises(ManifestError, match="gpt-4-turbo was shut down"),
-        open_run(manifest, own_addresses / "other", settings, clock=ManualClock(TODAY)),
-    ):
-        pass
 
 
 @pytest.fixture

@@ -36,23 +36,6 @@ def sandboxed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandb
         yield server
 
 
-@pytest.mark.parametrize("task", tiered((name for name in BUILT_IN if name not in {"layton", "qa"}), ci=("rome",)))
-def test_a_task_and_models_run_without_a_manifest_and_leave_the_one_that_ran(sandboxed: Sandbox, task: str) -> None:
-    models = ("--model", f"openai:{SOLD[0]}", "--model", f"groq:{SOLD[1]}")
-    first = call("run", task, *models, "--limit", "3", "--max-usd", "5", "--poll-seconds", "0.05")
-    assert first.code == 0, first.err
-    (path,) = Path().glob("*.toml")
-    manifest = load_manifest(path)
-    assert [model.name for model in manifest.models] == list(SOLD)
-    assert (manifest.items.limit, manifest.budget.max_usd) == (3, 5)
-    billed = sandboxed.ledger().total_usd
-    for again in ((task, *models, "--limit", "3", "--max-usd", "5"), (path,)):
-        assert (call("run", *again).code, sandboxed.ledger().total_usd) == (0, billed)
-    path.write_text("# mine\n")
-    assert path.name in refused("run", task, *models)
-    assert path.read_text() == "# mine\n"
-
-
 @pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("task", BUILT_IN)
 def test_init_writes_a_manifest_of_the_schema_and_three_items_and_says_what_is_next(task: str) -> None:

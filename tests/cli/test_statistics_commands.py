@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-import layton_batch as lb
 from layton_batch.scoring.compare import ComparedModel, Comparison, gate
 from layton_batch.scoring.evidence import Entrant
 from tests.support.cli_harness import call
@@ -65,16 +64,6 @@ def ask(source: str) -> Ask:
     return asked
 
 
-@pytest.mark.shared_data
-def test_the_real_judges_jury_and_ability_slope_are_as_recorded() -> None:
-    found = call("judges", DATA, "--json").table()
-    assert [[b["positives"], b["labels"]] for b in found["bins"]] == [[0, 160], [1, 5], [8, 11], [438, 438]]  # type: ignore[attr-defined]
-    assert len(found["mistakes"]) == 4  # type: ignore[arg-type]
-    mean, lower, upper = found["ability_slope"]  # type: ignore[misc]
-    assert lower < 0.5 < mean < 1 < upper
-    assert mean == pytest.approx(0.67, abs=0.03)  # by Metropolis chains on a likelihood written apart
-
-
 @pytest.mark.parametrize(
     ("lower", "upper", "margin", "result"),
     [
@@ -111,24 +100,6 @@ def test_a_gate_ends_with_its_decision_and_says_what_it_rests_on(ask: Ask, sourc
     marks = "".join(f"{model},{item},{mark}\n" for item in range(300) for model, mark in (("old", 1), ("new", 0)))
     scores.write_text(f"model,item_id,score\n{marks}", encoding="utf-8")
     assert call("compare", scores, "new", "old", "--margin", "1").code == 6
-
-
-def test_a_label_plan_is_written_for_the_labelling_app_and_asks_for_nothing_that_is_labelled(
-    source: str, tmp_path: Path
-) -> None:
-    out = tmp_path / "plans" / "next.jsonl"
-    plan: Any = call("label", "plan", source, "--labels", "15", "--out", out, "--json").json
-    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert rows == plan["rows"]
-    assert [set(row) for row in rows] == [{"item_id", "provider", "model", "n_hints"}] * 15
-    given = [json.loads(line) for line in Path(source).read_text(encoding="utf-8").splitlines()]
-    labelled = {(row["model"], row["riddle_id"]) for row in given if row["human_answer_correct"] is not None}
-    wanted = {(row["model"], row["item_id"]) for row in rows}
-    assert (len(wanted), wanted & labelled) == (15, set())
-    for one in plan["models"]:
-        assert one["half_width_then"] <= one["half_width_now"]
-        assert one["labels"] == sum(row["model"] == one["model"] for row in rows)
-    assert lb.label_plan(source, labels=5, models=["south-1"]).frame["model"].to_list() == ["south-1"] * 5
 
 
 def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import shutil
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,10 +20,6 @@ from tests.support.paths import SHARED_DATA
 from tests.support.tiers import tiered
 
 SCHEMAS = SHARED_DATA / "eee"
-HOSTILE = (
-    '=cmd|"/c calc"!A1', "+1", "@SUM(A1)", " =1+1", "a\x1b[2Jb\u202ec", "two\nlines", "<script>x</script>",
-    "\U0001f9e9",
-)  # fmt: skip
 
 
 def _finished(folder: Path, text: str) -> RunFolder:
@@ -54,27 +47,6 @@ def _export(folder: RunFolder, form: str, out: Path, *more: str) -> Ending:
 
 def _documents(out: Path) -> dict[Path, Any]:
     return {path: json.loads(path.read_bytes()) for path in sorted(out.glob("data/*/*/*/*.json"))}
-
-
-# ---- tables --------------------------------------------------------------------------------------------------------
-
-
-def test_model_text_is_no_formula_in_csv_and_comes_whole_in_parquet(jury: RunFolder, tmp_path: Path) -> None:
-    folder = RunFolder(Path(shutil.copytree(jury.root.parent, tmp_path / "runs")) / jury.root.name)
-    (part,) = [path for path in (folder.tables / "predictions").glob("*.parquet") if "larch" in path.name]
-    words, raw = pl.Series("justification", HOSTILE[:4]), pl.Series("raw_text", HOSTILE[4:])
-    tables.write(part, tables.read_part(part).with_columns(words, raw), tables.made_from(part))
-    for form in ("csv", "parquet"):
-        _export(folder, form, tmp_path / form)
-    table = pl.read_parquet(tmp_path / "parquet" / "predictions.parquet").filter(model="larch-2-mini")
-    assert (table["justification"].to_list(), table["raw_text"].to_list()) == (list(words), list(raw))
-    questions = dict(tables.read(jury.tables, "items", ["item_id", "question"]).iter_rows())
-    assert table["question"].to_list() == [questions[item_id] for item_id in table["item_id"]]
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "csv" / "predictions.csv").read_text(encoding="utf-8"))))
-    assert "two\nlines" in [row["raw_text"] for row in rows]
-    for cell in (row[name] for row in rows for name in ("justification", "raw_text")):
-        assert not cell.lstrip().startswith(("=", "+", "-", "@"))
-        assert not set(cell) & {"\x1b", "\u202e"}
 
 
 # ---- Every Eval Ever -----------------------------------------------------------------------------------------------
@@ -157,8 +129,7 @@ def test_unknown_forms_files_in_the_way_and_unknown_runs_are_told(jury: RunFolde
         ((*export, "votes", "--out", tmp_path / "v.csv"), ".parquet"),
         ((*export, "ppi", "--out", tmp_path / "p.csv"), ".jsonl"),
         (("export", "nobody", "--to", "csv", "--out", out, "--runs", tmp_path), "'nobody'"),
-        *(((*export, form, "--out", place), "is a folder") for form, place in (
-            ("votes", "."), ("ppi", "/"), ("results", "./"), ("annotations", tmp_path))),
+        ((*export, "votes", "--out", "."), "is a folder"),
         *(((*export, "hf", "--out", out, *dataset), "--dataset OWNER/NAME") for dataset in (
             (), ("--dataset", "nothing"), ("--dataset", "a/b/c"))),
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from layton_batch.cli.progress import TROUBLE_SECONDS, TroubleLines, progress_line
+from layton_batch.cli.progress import progress_line
 from layton_batch.columns import OutputForm
 from layton_batch.records import Batch
 from layton_batch.reports.run_result import (
@@ -17,9 +17,8 @@ from layton_batch.reports.run_result import (
     jobs_table,
     money_line,
     next_steps,
-    trouble_line,
 )
-from layton_batch.runs.status import JobStatus, ProviderTrouble, RunState, Status, place
+from layton_batch.runs.status import JobStatus, RunState, Status, place
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.store.rows import reserve
 from tests.support.batch_states import ended, flying, planned, submitting
@@ -94,48 +93,6 @@ def test_what_the_provider_said_and_what_to_do_next_stand_below(capsys: pytest.C
         "what openai said, then `layton-batch run` it again."
     )
     assert retry == "1 request without an answer: `layton-batch retry lab` gives them one more attempt."
-
-
-def test_one_reason_of_several_batches_is_one_line_and_creates_of_unknown_cost_are_named(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    held = [planned(id=name, reason="held back: openai: creates answered with HTTP 503") for name in ("a", "b", "c")]
-    counts = {"given_up_creates": 3, "closed_creates": 1, "extra_batches": 1}
-    paid = ended(id="d", state=Lifecycle.COLLECTED, **counts, creates_usd=Decimal("0.5"))
-    RunResult(status([*held, paid])).show_status(NOW)
-    said = " ".join(capsys.readouterr().out.split())
-    assert "planned a and 2 more: held back: openai: creates answered with HTTP 503" in said
-    assert said.count("held back") == 1
-    assert (
-        "collected d: 2 creates of it were given up, and may have been billed: at most $0.5000; openai made 1" in said
-    )
-
-
-def test_a_provider_s_trouble_is_told_when_it_begins_while_it_lasts_and_at_its_end() -> None:
-    trouble = ProviderTrouble("openai", "HTTP 503: busy", 12, NOW - 3600, NOW + 60)
-    lines, down = TroubleLines(), replace(status([failing()]), troubles=(trouble,))
-    assert list(lines.lines(down, NOW)) == [trouble_line(trouble)]
-    assert list(lines.lines(down, NOW + 30)) == []
-    assert len(list(lines.lines(down, NOW + TROUBLE_SECONDS))) == 1
-    assert list(lines.lines(status([flying()]), NOW + TROUBLE_SECONDS + 1)) == ["openai answers again"]
-
-
-def test_a_trouble_names_provider_number_moment_and_its_own_sentence() -> None:
-    trouble = ProviderTrouble("gemini", "Quota\x1b[2J exceeded", 40, NOW - 3600, NOW + 60)
-    said = trouble_line(trouble)
-    assert said.startswith("gemini: 40 requests wait since 2027-01-15 07:00 UTC; next try 08:01:00 UTC: Quota")
-    assert "\x1b" not in said
-    document = RunResult(replace(status([failing()]), troubles=(trouble,))).as_json()["troubles"]
-    assert document == [
-        {
-            "provider": "gemini",
-            "message": "Quota\x1b[2J exceeded",
-            "requests": 40,
-            "needs_person": False,
-            "since": "2027-01-15T07:00:00Z",
-            "next_try": "2027-01-15T08:01:00Z",
-        }
-    ]
 
 
 def test_what_was_spent_above_the_stated_bounds_is_said() -> None:
