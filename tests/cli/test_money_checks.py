@@ -209,10 +209,6 @@ def test_edits_that_retire_paid_answers_or_ask_them_again_are_told_once(
 @pytest.mark.parametrize(
     ("top", "is_told"),
     [
-        (
-            '[task_options]\nprotocol = "original"\n[prompts]\nparticipant_system = "p.txt"\njudge_system = "j.txt"\n',
-            True,
-        ),
         ('[task_options]\nfence = false\n[prompts]\njudge_submission = "s.txt"\n', True),
         ("", False),
     ],
@@ -222,8 +218,6 @@ def test_plan_and_the_start_of_run_say_where_a_participants_text_is_not_fenced(
 ) -> None:
     words = "a participant's text is not fenced in the judges' prompts"
     with desk(tmp_path, monkeypatch) as there:
-        there.write("Solve it. Reply as JSON: justification, then answer.", "p.txt")
-        there.write("Judge it. Reply as JSON: is_answer_correct, is_justification_correct.", "j.txt")
         there.write("Right: {answer} {solution} {justification}\nSaid: {submission}", "s.txt")
         path = there.write(manifest_text(top=top, limit=1))
         assert (words in plan_notes(path)) is is_told

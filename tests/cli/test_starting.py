@@ -13,7 +13,7 @@ import pytest
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.tasks import BUILT_IN
-from tests.cli.conftest import KEYS, QUIZ
+from tests.cli.conftest import KEYS
 from tests.support.cli_harness import NOBODY, call, refused, write
 from tests.support.lab import answerer
 from tests.support.tiers import tiered
@@ -133,9 +133,3 @@ def test_a_quiz_has_the_judges_of_other_makers_whose_key_is_set_and_says_what_ot
     manifest = load_manifest(folder / "quiz.toml")
     assert [judge.model.provider for judge in manifest.panel() if judge.model.family != "openai"] == ["anthropic"]
     assert (manifest.seats, manifest.has_reasons) == (1, True)
-    write(folder, QUIZ, "third.csv")
-    monkeypatch.setenv("GEMINI_API_KEY", "no-key")
-    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", NOBODY)
-    third = call("run", "third.csv", *MODELS[:2], "--once", "--yes", "--offline")
-    assert ("MISTRAL_API_KEY buys" in third.err, "GEMINI_API_KEY buys" in third.err) == (True, False)
-    assert load_manifest(folder / "third.toml").seats == 2
