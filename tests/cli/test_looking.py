@@ -72,19 +72,12 @@ def test_name_folder_manifest_and_nothing_mean_the_same_run(
     assert others == [by_name] * len(others)
 
 
-def test_several_runs_are_named_where_one_is_meant_and_several_manifests_of_a_run(
-    finished: Finished, here: Path
-) -> None:
+@pytest.mark.usefixtures("here")
+def test_several_runs_are_named_where_one_is_meant() -> None:
     for command in ("status --log", "leaderboard", "retry", "run", "plan", f"compare {PAIR[0]} {PAIR[1]}"):
         message = refused(*command.split())
         assert "there are several runs under runs: name one of " in message
         assert {"lab", "other", "quiz"} <= set(message.replace(",", " ").split())
-    copy = finished.folder / "copy.toml"
-    shutil.copy(finished.folder / "lab.toml", copy)
-    try:
-        assert "(of that name there: copy.toml, lab.toml); name it" in refused("plan", "lab", "--offline")
-    finally:
-        copy.unlink()
 
 
 # ---- boards and bills ------------------------------------------------------------------------------------------------

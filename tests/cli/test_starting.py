@@ -18,8 +18,6 @@ from tests.support.cli_harness import NOBODY, call, refused, write
 from tests.support.lab import answerer
 from tests.support.tiers import tiered
 
-SOLD = "gpt-6.1-sol", "openai/gpt-oss-120b"
-"""Models with a published price, without which a budget lets nothing be sent."""
 MODELS = ("--model", "openai:gpt-5.2", "--model", "anthropic:claude-opus-4-8")
 MADE_UP = "Made up: a sandbox played anthropic, gemini, mistral, openai. No model was asked, and nothing was paid."
 

@@ -1,12 +1,11 @@
-"""judges, label plan, compare and leaderboard's options, on made-up and on real predictions."""
+"""compare as a gate; judges and label plan with names that would act on a terminal."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,11 @@ import pytest
 
 from layton_batch.scoring.compare import ComparedModel, Comparison, gate
 from layton_batch.scoring.evidence import Entrant
-from tests.support.cli_harness import call
-from tests.support.paths import SHARED_DATA
+from tests.support.cli_harness import call, write
 
-DATA = SHARED_DATA / "layton" / "ppi_llm.jsonl"
 JUDGES = {"ada": "north", "bell": "south", "cato": "west", "dora": "none of them"}
 MODELS = {"north-1": "north", "north-2": "north", "south-1": "south", "west-1": "west"}
 HOSTILE = {"\x1b[31mred": "north", "[bold]b[/]": "south", "a\nb": "west", "x" * 200: "west"}
-Ask = Callable[..., Any]
 
 
 def gold_row(rng: random.Random, model: str, provider: str, item: int) -> dict[str, Any]:
@@ -43,25 +39,6 @@ def gold_file(folder: Path, models: Mapping[str, str], items: int) -> str:
     path = folder / "gold.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return str(path)
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return gold_file(tmp_path_factory.mktemp("gold"), MODELS, 40)
-
-
-@pytest.fixture(scope="module")
-def ask(source: str) -> Ask:
-    """Give a command about the file, asked once each; return its document."""
-
-    @cache
-    def asked(command: str, *options: str) -> Any:
-        form = "--json" if command in ("judges", "label plan") else "--format=json"
-        ending = call(*command.split(), source, *options, form)
-        assert ending.code == 0, ending.err
-        return ending.json
-
-    return asked
 
 
 @pytest.mark.parametrize(
@@ -88,18 +65,17 @@ def test_a_gate_decides_only_where_the_whole_interval_is_on_one_side(
     assert (exact.lower, exact.upper) == (standing.difference, standing.difference)
 
 
-def test_a_gate_ends_with_its_decision_and_says_what_it_rests_on(ask: Ask, source: str) -> None:
-    pair = (source, "north-1", "west-1")
-    compared = ask("compare", "north-1", "west-1")["standings"][0]
+def test_a_gate_ends_with_its_decision_and_says_what_it_rests_on(tmp_path: Path) -> None:
+    pair = ("compare", gold_file(tmp_path, MODELS, 40), "north-1", "west-1")
+    compared: dict[str, Any] = call(*pair, "--format", "json").table()["standings"][0]  # type: ignore[index]
     for margin, code, result in ((100, 0, "not worse"), (-compared["lower"] - 0.5, 7, "undecided")):
-        ending = call("compare", *pair, "--margin", str(margin))
+        ending = call(*pair, "--margin", str(margin))
         assert (ending.code, ending.out.partition(":")[0]) == (code, result)
         assert f"{compared['lower']:+.1f} to {compared['upper']:+.1f}" in ending.out
-    assert ask("compare", "north-1", "west-1", "--margin=100")["result"] == "not worse"
-    scores = Path(source).with_name("scores.csv")
     marks = "".join(f"{model},{item},{mark}\n" for item in range(300) for model, mark in (("old", 1), ("new", 0)))
-    scores.write_text(f"model,item_id,score\n{marks}", encoding="utf-8")
-    assert call("compare", scores, "new", "old", "--margin", "1").code == 6
+    scores = write(tmp_path, f"model,item_id,score\n{marks}", "scores.csv")
+    worse = call("compare", scores, "new", "old", "--margin", "1", "--format", "json")
+    assert (worse.code, worse.table()["result"]) == (6, "worse")
 
 
 def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from layton_batch.store.run_store import RunStore
 from tests.support.cli_harness import call, refused
 from tests.support.lab import Lab, RunState, lab, manifest_text
 from tests.support.pages import without_pages as without_pages
-from tests.support.tiers import tiered
 
 MANIFEST = manifest_text(("openai",)) + "[policy]\nreask_unparsed = 2\n"
 JUDGE = "tern-3-referee"
@@ -147,18 +146,17 @@ def test_judges_files_come_with_the_predictions_and_only_the_rest_is_asked(there
     assert there.billed() == paid
 
 
-@pytest.mark.parametrize("moment", tiered(("add_jobs", "plan_job", "plan_again"), ci=("plan_job",)))
 def test_an_import_that_was_cut_short_is_finished_by_the_next_and_nothing_of_it_is_ever_paid(
-    there: Lab, monkeypatch: pytest.MonkeyPatch, moment: str
+    there: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    items, paid, name = _items(there), there.billed(), f"cut at {moment}"
+    items, paid, name = _items(there), there.billed(), "cut"
     arguments = ("--model", name, "--predictions", _answers(there, name), "--verdicts", _verdicts(there, items[:3]))
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunStore, moment, stop)
+        patch.setattr(RunStore, "plan_job", stop)
         assert call("import", there.run_folder(MANIFEST).root, *arguments).code == 75
     _import(there, *arguments)
     there.finish(MANIFEST)

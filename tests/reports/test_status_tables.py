@@ -16,7 +16,6 @@ from layton_batch.reports.run_result import (
     duration,
     jobs_table,
     money_line,
-    next_steps,
 )
 from layton_batch.runs.status import JobStatus, RunState, Status, place
 from layton_batch.states import BatchOutcome, Lifecycle
@@ -35,10 +34,6 @@ def status(
     batches: Sequence[Batch] = (), state: RunState = RunState.RUNNING, *, jobs: Sequence[JobStatus] = (JOB,)
 ) -> Status:
     return Status("lab", state, None, Decimal("0.1"), Decimal("0.5"), tuple(jobs), tuple(batches))
-
-
-def failing(provider: str = "openai", reason: str = "openai: poll: connection refused", **changes: object) -> Batch:
-    return flying(**{"provider": provider, "reason": reason, "failures": 1, "due_at": NOW + 60.0, **changes})
 
 
 def test_a_batch_is_planned_uploaded_at_the_provider_over_or_lost() -> None:
@@ -80,19 +75,13 @@ def test_durations_are_short(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 
-def test_what_the_provider_said_and_what_to_do_next_stand_below(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_provider_said_stands_below(capsys: pytest.CaptureFixture[str]) -> None:
     refused = ended(state=Lifecycle.COLLECTED, outcome=BatchOutcome.FAILED, reason="the file is broken")
     RunResult(status([refused], RunState.DONE), words={"predict-m": [("bad\x1b[2J prompt", 2)]}).show_status(NOW)
     said = " ".join(capsys.readouterr().out.split())
     assert "no answer predict-m: 12 requests = 3 succeeded + 2 errored (invalid_request 2) + 1 missing" in said
     assert "openai said (2): bad" in said
     assert "\x1b[2J" not in said
-    correct, retry = next_steps(status([refused], RunState.DONE))
-    assert correct == (
-        "openai refused 2 requests of m, and would refuse the same again. Correct 'm' in [[models]] of the manifest by "
-        "what openai said, then `layton-batch run` it again."
-    )
-    assert retry == "1 request without an answer: `layton-batch retry lab` gives them one more attempt."
 
 
 def test_what_was_spent_above_the_stated_bounds_is_said() -> None:
