@@ -212,7 +212,11 @@ def failing(root: Path, number: int, reason: int) -> Iterator[list[str]]:
                 raise OSError(reason, os.strerror(reason), None if isinstance(path, int) else str(path))
 
     def counted(original: Callable[..., Any], place: int) -> Callable[..., Any]:
-        return lambda *arguments, **options: (write(arguments[place]), original(*arguments, **options))[1]
+        def call(*arguments: Any, **options: Any) -> Any:
+            write(arguments[place])
+            return original(*arguments, **options)
+
+        return call
 
     def opened(path: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
         if not isinstance(path, int) and set(mode) & set("wax+"):

@@ -314,7 +314,7 @@ def test_answers_that_are_broken_refused_or_cut_are_charged_and_only_a_person_ha
         # the two other odd lines cost what was billed
         mistral = [row for row in bench.lab.server.ledger().rows if row.model == "sirocco-large"]
         (damaged,) = (row for row in mistral if row.custom_id.split("-")[-2] == "000003")
-        assert amount(end, "spent_usd") == bench.server_total() - damaged.usd
+        assert amount(end, "spent_usd") == bench.server_total() - (damaged.usd or 0) < bench.server_total()
         cost: dict[str, Any] = call("cost", "lab", "--format", "json").table()["total"]  # type: ignore[assignment]
         assert (end.table()["complete"], cost["complete"], cost["unknown_cost_requests"]) == (False, False, 1)
         assert cost["unknown_cost_usd"] == end.table()["unknown_cost_usd"] != "0"
