@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.cli import demo
+from layton_batch.commands import own_sandbox
 from tests.support.cli_harness import NOBODY, call, desk
 from tests.support.lab import BUNDLED, MODELS, manifest_text, quiz_text, write_few_labels
 
@@ -21,10 +23,12 @@ GOLD = BUNDLED / "gold_llm.jsonl"
 
 
 @pytest.fixture(autouse=True, scope="session")
-def without_waiting_for_disks() -> Iterator[None]:
-    """No power is cut here, so nothing needs to reach the disk."""
+def without_waiting() -> Iterator[None]:
+    """No power is cut here, so nothing needs to reach the disk; a sandbox of a command carries out batches at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.fsync", lambda _descriptor: None)
+        for command in (demo, own_sandbox):
+            patch.setattr(command, "BATCH_SECONDS", 0.05)
         yield
 
 

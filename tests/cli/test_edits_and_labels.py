@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli_harness import Desk, call, desk, plan_notes, refused, write
+from tests.support.cli_harness import Desk, call, desk, plan_notes, refused
 
 QUESTIONS = (("What is 2 + 2?", "4"), ("Colour of snow?", "white"), ("Gas in air?", "nitrogen"))
 NEW = ("New?", "5")
@@ -81,19 +80,6 @@ def test_an_edit_of_the_questions_says_what_moves_and_sends_no_more_than_is_new(
     assert to_send() == 0
 
 
-def test_a_model_that_comes_back_after_an_edit_is_never_judged_for_more_than_was_planned(there: Desk) -> None:
-    both = f'{MANIFEST}[[models]]\nname = "h"\nprovider = "mistral"\nmodel = "sirocco-large"\n'
-    there.write(both)
-    run_again()
-    there.write(MANIFEST)
-    there.write(quiz([("What is 2 + 2?", "four"), *QUESTIONS[1:]]), "quiz.csv")
-    run_again()
-    there.write(both)
-    planned, before = to_send(), len(there.lab.billed())
-    run_again()
-    assert 0 < len(there.lab.billed()) - before <= planned  # type: ignore[operator]
-
-
 def test_a_label_counts_for_the_model_that_answered_under_any_name_and_for_no_other(there: Desk) -> None:
     label(there, "1,g,true", "2,g,true", "3,g,true")
     assert own_labels() == [3]
@@ -105,50 +91,6 @@ def test_a_label_counts_for_the_model_that_answered_under_any_name_and_for_no_ot
         there.write(text)
         run_again()
         assert own_labels() == [counted]
-
-
-@pytest.fixture(scope="module")
-def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose answers were given, so that no server is needed."""
-    folder = tmp_path_factory.mktemp("given")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        write(folder, quiz(QUESTIONS), "quiz.csv")
-        write(folder, "item_id,answer\n1,4\n2,blue\n3,oxygen\n", "p.csv")
-        assert call("import", write(folder, GIVEN), "--model", "finch", "--predictions", "p.csv").code == 0
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        ("1,finch,maybe\n2,finch,?\n3,finch,x\n", "; 2 more wrong rows: line 3, line 4"),
-        ("1,finch,yes\n2,finch,\n", "line 3: has no label: fill it in, or take the"),
-        ("1.0,finch,1\n", "there is no item '1.0'; the items are 1, 2, 3"),
-        ("1,nobody,1\n", "'nobody'"),
-    ],
-)
-@pytest.mark.usefixtures("offline")
-def test_labels_that_are_wrong_are_named_with_all_their_rows_and_none_is_taken(
-    given: Path, monkeypatch: pytest.MonkeyPatch, rows: str, words: str
-) -> None:
-    monkeypatch.chdir(given)
-    write(given, f"item_id,model,answer_correct\n{rows}", "labels.csv")
-    assert words in refused("label", "import", "a", "labels.csv")
-    assert not list(given.glob("runs/a/labels/*"))
-
-
-@pytest.mark.usefixtures("offline")
-def test_labels_in_a_spreadsheet_are_true_and_false_as_people_write_them(
-    given: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(given)
-    write(given, "\ufeffItem_ID; Model;Answer_correct\n 1;finch ;yes\n2;finch;0\n3;finch;FALSCH\n", "labels.csv")
-    assert call("label", "import", "a", "labels.csv").code == 0
-    (path,) = given.glob("runs/a/labels/*")
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    path.unlink()
-    assert [row["answer_correct"] for row in rows] == [True, False, False]
 
 
 def test_an_export_replaces_no_file_that_the_run_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

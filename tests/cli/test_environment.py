@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import io
-import socket
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from layton_batch.cli.terminal import say
-from layton_batch.commands import check
 from layton_batch.sandbox import Sandbox
 from layton_batch.testing.providers import Answer, Loopback
 from tests.support.cli_harness import call, called_at, refused, write
@@ -61,16 +57,6 @@ def test_an_address_in_dot_env_gets_no_key_of_the_environment(
     write(offline, f"OPENAI_API_KEY=theirs\nOPENAI_BASE_URL={stranger.url}/v1\n", ".env")
     call(command, manifest, *MORE.get(command, ()))
     assert stranger.calls == []
-
-
-def test_an_address_beside_its_key_is_used_and_said_before_the_first_call(
-    offline: Path, manifest: Path, stranger: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY")
-    write(offline, f"OPENAI_API_KEY=of-the-file\nOPENAI_BASE_URL={stranger.url}/v1\n", ".env")
-    end = call("plan", manifest)
-    assert {one.headers["authorization"] for one in stranger.calls} == {"Bearer of-the-file"}
-    assert f"openai is called at {stranger.url} (OPENAI_BASE_URL in {offline / '.env'})" in end.err
 
 
 @pytest.mark.parametrize("command", GIVEN)
@@ -158,21 +144,6 @@ def test_no_key_is_ever_printed_and_endpoints_that_cannot_be_reached_end_with_2(
     assert (found["key groq"][0], found["address mistral"][0]) == ("note", "bad")
 
 
-def test_endpoints_that_never_answer_hold_up_nothing_for_long(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert check.CALL_SECONDS < check.PATIENCE < 10
-    monkeypatch.setattr(check, "CALL_SECONDS", 60.0)
-    monkeypatch.setattr(check, "PATIENCE", 0.3)
-    silent = ("openai", "anthropic", "mistral", "together")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        for provider in silent:
-            monkeypatch.setenv(f"{provider.upper()}_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
-        begun = time.monotonic()
-        found = checks()
-        assert time.monotonic() - begun < 10
-    assert [found[f"endpoint {name}"][0] for name in silent] == ["bad"] * 4
-    assert "no answer within" in found["endpoint openai"][1]
-
-
 def test_a_manifest_makes_missing_keys_and_prices_bad_and_one_without_models_needs_none(
     offline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,21 +157,3 @@ def test_a_manifest_makes_missing_keys_and_prices_bad_and_one_without_models_nee
     manifest = write(offline, 'name = "lab"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\n')
     assert set(checks(manifest, "--offline")) == {"disk"}
     refused("check", write(offline, "name = 5"))
-
-
-def test_messages_on_a_terminal_break_at_blanks_and_in_a_file_they_stay_whole(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    message = "The words of a note [that] is longer than a line. " * 3
-    say(message)
-    assert capsys.readouterr().err == f"{message}\n"
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setattr("sys.stderr", shown := Terminal())
-    say(message)
-    lines = shown.getvalue().splitlines()
-    assert max(map(len, lines)) <= 40
-    assert " ".join(line.strip() for line in lines) == message.strip()

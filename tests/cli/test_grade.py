@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import tracemalloc
-from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from layton_batch.grading.forms import form_of
-from layton_batch.grading.ranking import grade
-from layton_batch.grading.submissions import ModelPredictions
-from layton_batch.settings import Settings
-from layton_batch.tasks.offline import GradingOptions
 from tests.support.cli_harness import call
-from tests.support.graded_files import Row, answers, board, lines, models, refused, replies
+from tests.support.graded_files import Row, answers, board, lines, models, replies
 from tests.support.paths import SHARED_DATA
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "a\x1b[31m<b>[red]|x\n"
-SOLUTION: Row = {"header": ["House", "Name"], "rows": [["1", "Ann"], ["2", "Bob"]]}
 
 
 @pytest.fixture(autouse=True)
@@ -48,37 +40,6 @@ def test_several_models_are_ranked_with_intervals_and_kinds_of_failure_as_each_i
     )
     ends = [float(end) for end in line.split()[-2].split("–")]
     assert ends == pytest.approx(found["best"]["interval"], abs=2.5)  # drawn with another number of models beside it
-
-
-def test_models_are_ranked_on_the_items_they_share_and_it_is_said_in_eighty_columns() -> None:
-    one, other = lines("one.jsonl", replies("AAAA")), lines("another-quite-long-name.jsonl", replies("BBAA", start=2))
-    document = board("mcq_idk", "--predictions", one, "--predictions", other)
-    assert (document["n_items"], len(document["notes"])) == (2, 2)  # type: ignore[arg-type]
-    found = models(document)["another-quite-long-name"]
-    assert (found["score"], found["report"]["n"]) == (-100.0, 4)  # type: ignore[index]
-    shown = call("grade", "mcq_idk", "--predictions", one, "--predictions", other).out.splitlines()
-    assert max(len(line) for line in shown if "ranked on" not in line) <= 80
-    apart = lines("apart.jsonl", replies("AA", start=50))
-    assert "no item is in the predictions of all models" in refused(
-        "mcq_idk", "--predictions", one, "--predictions", apart
-    )
-
-
-@pytest.mark.parametrize("change", [{"gold": "B"}, {"prompt_sha1": "two"}, {"n_options": 3}])
-def test_items_that_only_share_their_ids_are_not_ranked_together(change: Row) -> None:
-    extra: Row = {"prompt_sha1": "one"} if "prompt_sha1" in change else {}
-    one = lines("one.jsonl", [row | extra for row in replies("AA")])
-    other = lines("other.jsonl", [row | change for row in replies("AA")])
-    assert "item 'q0' is not the same in one.jsonl and other.jsonl" in refused(
-        "mcq_idk", "--predictions", one, "--predictions", other
-    )
-
-
-def test_a_board_needs_one_prediction_an_item_and_one_file_may_have_more() -> None:
-    twice, other = lines("twice.jsonl", replies("A") * 2), lines("a=b.jsonl", replies("A"))  # a path with a sign is one
-    assert call("grade", "mcq_idk", "--predictions", twice, "--json").table()["n"] == 2
-    assert call("grade", "mcq_idk", "--predictions", other, "--json").table()["n"] == 1
-    assert "item 'q0' is there twice" in refused("mcq_idk", "--predictions", twice, "--predictions", other)
 
 
 def test_a_folder_and_a_pattern_are_a_model_a_file_and_names_are_made_unique() -> None:
@@ -139,43 +100,6 @@ def test_items_without_a_prediction_are_named_and_bundled_items_are_those_of_the
         ("rome", {"question_id": "lb-rt-001", "answer": "A"}),
     ):
         assert call("grade", task, "--predictions", lines(f"{task}.jsonl", [row]), "--items", "bundled").code == 0
-
-
-def test_of_several_outputs_of_a_puzzle_the_named_mode_makes_one_answer_and_without_it_the_best_counts() -> None:
-    def reply(first: str, second: str, reasoning: str) -> str:
-        grid = {"House 1": {"Name": first}, "House 2": {"Name": second}}
-        return json.dumps({"reasoning": reasoning, "solution": grid})
-
-    outputs = [reply("Bob", "Ann", "no"), reply("Ann", "Bob", "yes"), reply("Bob", "Ann", "a long story")]
-    path = lines("p.jsonl", [{"id": "a", "solution": SOLUTION, "output": outputs}])
-    given = ["zebralogic", "--predictions", path, "--protocol", "zeroeval"]
-    for mode, score in (("best_of_n", 1.0), ("majority_of_n", 0.0)):
-        report = call("grade", *given, "--samples", mode, "--json").table()
-        assert (report["score"], report["samples"]) == (score, mode)
-        document = board(*given, "--samples", mode, "--predictions", f"again={path}")
-        assert (document["samples"], {row["score"] for row in models(document).values()}) == (mode, {100 * score})
-    report = call("grade", *given, "--json").table()
-    assert (report["score"], "samples" in report) == (1.0, False)
-
-
-def test_a_file_is_graded_line_by_line_and_its_texts_are_not_kept() -> None:
-    text, form = "Let me think about it. " * 80, form_of("mcq_idk", "corrected", GradingOptions())
-
-    def peak(count: int) -> int:
-        rows: list[Row] = [{"item_id": f"q{i}", "gold": "A", "response": f"{text}Answer: B"} for i in range(count)]
-        path = Path(lines(f"{count}.jsonl", rows))
-        del rows
-        model = ModelPredictions("m", str(path), form, partial(form.read, path, Settings.from_process()))
-        tracemalloc.start()
-        assert grade(model, None, with_rows=False).n_rows == count
-        size = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return size
-
-    peak(10)  # what is imported and compiled once
-    few = peak(600)
-    # what threads of earlier tests put into memory meanwhile counts as well
-    assert any(peak(1_800) < few + 1_000_000 for _ in range(3))  # the files are 2 kB a line
 
 
 # ---- published values ------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from tests.support import plug_in
 from tests.support.cli_harness import call
 from tests.support.graded_files import Row, board, lines, models, refused, replies
-from tests.support.lab import lab, quiz_text, rule_text
+from tests.support.lab import lab, rule_text
 
 METRICS = ("trad_score", "idk_score", "idk_freq", "extract_fail")
 GPQA, LEXAM = "gpqa-diamond-idk", "lexam-en-idk"
@@ -117,32 +117,6 @@ def test_of_several_benchmarks_one_has_to_be_named() -> None:
     assert "no results of --benchmark 'mmlu'" in refused("mcq_idk", "--predictions", "results", "--benchmark", "mmlu")
 
 
-def test_single_files_of_either_kind_are_read_too() -> None:
-    replied, published = details("x/m", EARLY, "BBAE"), totals("x/n", EARLY, 0.25)
-    report = call("grade", "mcq_idk", "--predictions", replied, "--protocol", "original", "--json").table()
-    assert [row["letter"] for row in report["rows"]] == list("BBAE")  # type: ignore[attr-defined]
-    assert call("grade", "mcq_idk", "--predictions", published, "--json").table()["n"] is None
-    assert "25.00 % ± 1.00" in call("grade", "mcq_idk", "--predictions", published).out
-    assert list(models(board("mcq_idk", "--predictions", replied, "--predictions", published))) == ["m", "n"]
-
-
-@pytest.mark.parametrize(
-    ("doc", "told"),
-    [
-        ({"choices": None}, "choices"),
-        ({"gold_index": None}, "gold_index"),
-        ({"gold_index": [4]}, "gold_index 4 is no real option of 4"),
-        ({"gold_index": [-1]}, "gold_index -1 is no real option"),
-        ({"choices": ["only"], "gold_index": [0]}, "is no real option of 0"),
-    ],
-)
-def test_details_in_another_form_are_told_with_their_row(doc: Row, told: str) -> None:
-    good: Row = {"id": "a", "query": "q", "choices": list("wrong"), "gold_index": [1]}
-    rows: list[Row] = [{"doc": good | more, "model_response": {"text": ["B"]}} for more in ({}, doc)]
-    message = refused("mcq_idk", "--predictions", lines("p.jsonl", rows))
-    assert ("p.jsonl, row 2: " in message, told in message) == (True, True)
-
-
 # ---- runs ------------------------------------------------------------------------------------------------------------
 
 TASKS = ("mcq_idk", "zebralogic", "rome")
@@ -185,15 +159,6 @@ def test_a_run_graded_again_has_its_own_board_and_by_another_protocol_another_on
     assert (len(models(by_name)), by_name["protocol"]) == (3, "original")
 
 
-def test_a_run_and_its_copy_are_told_apart_and_what_is_no_run_of_the_task_is_refused(runs: Path) -> None:
-    names = list(models(board("rome", "--predictions", "rome", "--predictions", "again=rome", "--runs", runs)))
-    assert [name.startswith("again/") for name in names] == [False] * 3 + [True] * 3
-    assert "run rome is of task rome, not mcq_idk" in refused("mcq_idk", "--predictions", runs / "rome")
-    other = lines("p.jsonl", replies("AB"))
-    given = ("mcq_idk", "--predictions", "mcq_idk", "--predictions", other, "--runs", runs)
-    assert "no item is in the predictions of all models" in refused(*given)
-
-
 # ---- a benchmark that an entry point adds: docs/example_plugin -------------------------------------------------------
 
 GIVEN = ("spelling", "--items", plug_in.PLUGIN / "spelling_items.jsonl", "--predictions")
@@ -223,38 +188,6 @@ def test_a_plug_in_s_file_has_metrics_with_errors_and_several_are_a_board_with_i
     assert (document["task"], document["protocol"], document["metric"]) == ("spelling", None, "exact")
     assert [models(document)[name]["rank"] for name in ("good", "bad")] == [1, 2]
     assert models(document)["bad"]["failures"] == {"wrong": 1, "unparsed": 1, "missing": 1}
-
-
-@pytest.mark.usefixtures("spelling")
-def test_a_plug_in_s_run_is_graded_again_by_the_items_and_settings_it_has(tmp_path: Path) -> None:
-    text = quiz_text(("openai", "mistral")).replace('"mcq_idk"', '"spelling"').replace('"demo"', '"llm"')
-    (tmp_path / "bench").mkdir()
-    with lab(tmp_path / "bench") as bench:
-        bench.finish(text)
-        assert shown(models(board("spelling", "--predictions", "lab", "--runs", bench.runs))) == board_of_run(
-            "lab", bench.runs
-        )
-
-
-@pytest.mark.usefixtures("spelling")
-@pytest.mark.parametrize(
-    ("row", "arguments", "told"),
-    [
-        ({}, ("layton", "--predictions"), "is not graded by rule; there are mcq_idk, zebralogic, rome, spelling"),
-        ({}, ("spelling", "--predictions"), "--items is needed"),
-        ({}, ("spelling", "--items", "p.jsonl", "--predictions"), "--items: row 1: column 'word' must be a word"),
-        ({}, (*GIVEN[:-1], "--protocol", "original", "--predictions"), "task 'spelling' has no protocols"),
-        ({}, (*GIVEN[:-1], "--metric", "accuracy", "--predictions"), "spelling is ranked by exact"),
-        ({}, (*GIVEN[:-1], "--chart", "c.svg", "--predictions"), "--chart is for mcq_idk"),
-        ({"item_id": "w9"}, GIVEN, "p.jsonl: prediction 2: there is no item 'w9'; the items are"),
-        ({"item_id": None}, GIVEN, "prediction 2: column 'item_id' must be text or a whole number"),
-        ({"item_id": "w2"}, GIVEN, "prediction 2 (item 'w2'): column 'response' is missing"),
-        ({"item_id": "w2", "response": 5}, GIVEN, "column 'response' must be text or null, not int"),
-    ],
-)
-def test_a_wrong_use_of_a_plug_in_s_benchmark_is_told(row: Row, arguments: tuple[str, ...], told: str) -> None:
-    more = [{"response": "x"} | row] if row.get("item_id", "") != "w2" and row else [row] if row else []
-    assert told in refused(*arguments, lines("p.jsonl", [*spelt("nretnal"), *more]))
 
 
 @pytest.mark.usefixtures("spelling")

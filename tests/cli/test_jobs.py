@@ -61,24 +61,23 @@ def finish(bench: Desk, name: str, *arguments: str | Path) -> None:
     assert end.code == 0, end.err
 
 
-@pytest.mark.parametrize("given", ["environment", "option"])
 def test_jobs_find_the_runs_where_they_are_said_to_be_and_send_nothing_the_second_time(
-    bench: Desk, monkeypatch: pytest.MonkeyPatch, given: str
+    bench: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace, elsewhere = bench.folder / "workspace", bench.folder / "elsewhere"
-    monkeypatch.setenv("LAYTON_BATCH_RUNS", str(workspace if given == "environment" else elsewhere))
-    options = ("--runs", workspace) if given == "option" else ()
-    finish(bench, TICK, *options)
+    assert f"no runs under {bench.folder / 'runs'} yet" in job(bench, BILL).out
+    workspace = bench.folder / "workspace"
+    monkeypatch.setenv("LAYTON_BATCH_RUNS", str(workspace))
+    finish(bench, TICK)
     calls = bench.lab.server.request_counts()
+    monkeypatch.setenv("LAYTON_BATCH_RUNS", str(bench.folder / "elsewhere"))
     for again in (TICK, NIGHT):
-        finish(bench, again, *options)
+        finish(bench, again, "--runs", workspace)
     assert (bench.lab.server.request_counts(), sorted(bench.lab.billed().values())) == (calls, [1, 1])
     assert [path.parent for path in bench.folder.glob("**/run.json")] == [workspace / "lab"]
-    assert "larch-2-mini" in job(bench, BILL, *options).out
+    assert "larch-2-mini" in job(bench, BILL, "--runs", workspace).out
 
 
-def test_a_job_refuses_a_place_of_runs_in_dot_env_and_a_bill_says_where_it_looked(bench: Desk) -> None:
-    assert f"no runs under {bench.folder / 'runs'} yet" in job(bench, BILL).out
+def test_a_job_refuses_a_place_of_runs_in_dot_env(bench: Desk) -> None:
     assert job(bench, BILL, "--runs", "ftp://somewhere").code == 2
     bench.write("LAYTON_BATCH_RUNS=elsewhere\n", ".env")
     for name in (TICK, NIGHT, BILL):
@@ -129,19 +128,38 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         yield Machine(tmp_path, env)
 
 
-def test_the_crontab_works_on_a_fresh_folder_and_ends_with_a_page_and_a_bill(machine: Machine) -> None:
+def test_crontab_workflow_and_airflow_refresh_one_fresh_folder(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = (SCHEDULES / "crontab").read_text(encoding="utf-8").splitlines()
     tick, night, bill = [line.split(None, 5)[5] for line in lines if line.strip() and not line.startswith("#")]
     assert machine.sh(bill).returncode == 0  # before there is a run
     assert machine.sh(tick).returncode in (0, 75)  # 0: the batches ended while it was at it
-    night = night.replace("--until 07:00", "--until 23:59")
-    done = machine.sh(night)
-    assert (done.returncode, done.stdout) == (0, ""), (machine.folder / "runs" / "night.log").read_text("utf-8")
+    refresh = workflow_steps()["refresh"]
+    assert machine.sh(refresh["run"], machine.folder).returncode == 0
     assert len(list((machine.folder / "public").glob("*/index.html"))) == 1
+    assert (machine.folder / "public" / "summary.json").is_file()
     assert machine.sh(bill).returncode == 0
     assert "| 20" in (machine.folder / "public" / "cost.md").read_text(encoding="utf-8")
-    (machine.folder / MANIFEST).write_text("oops", encoding="utf-8")
-    assert machine.sh(night).stdout.count("# Refreshed") == 1  # a mail is of one night, whole
+
+    operator, manifest = airflow(monkeypatch), machine.folder / MANIFEST
+    for name, value in machine.env.items():
+        monkeypatch.setenv(name, value)
+    task = operator(task_id="t", manifest=str(manifest), runs=str(machine.folder / "runs"))
+    assert task.asked[0] == "reschedule"  # no worker is held between two pokes
+    assert task.poke({}) is True
+    with Sandbox(SandboxConfig(batch_seconds=1e6)) as endless:
+        for name, value in endless.environment().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("LAYTON_BATCH_RUNS", str(machine.folder / "endless"))
+        assert operator(task_id="t", manifest=str(manifest)).poke({}) is False
+    assert (machine.folder / "endless" / "lab").is_dir()
+
+    manifest.write_text("oops", encoding="utf-8")
+    failed = machine.sh(night.replace("--until 07:00", "--until 23:59"))
+    assert failed.stdout.count("# Refreshed") == 1  # a mail is of one night, whole
+    with pytest.raises(Failed, match="ended with 2"):
+        operator(task_id="t", manifest=str(manifest), runs=os.devnull, max_usd=1).poke({})
 
 
 @pytest.mark.nightly
@@ -158,31 +176,19 @@ def test_the_systemd_unit_runs_a_tick_and_takes_75_for_success(machine: Machine)
     assert timer["Timer"]["OnCalendar"] == "*:0/10"
 
 
-@pytest.mark.nightly
-def test_the_kubernetes_job_runs_a_tick_and_takes_75_for_success(machine: Machine) -> None:
-    cron_job = yaml.safe_load((SCHEDULES / "cronjob.yaml").read_text(encoding="utf-8"))
-    assert (cron_job["kind"], cron_job["spec"]["concurrencyPolicy"]) == ("CronJob", "Forbid")
-    [container] = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
-    shell, option, command = container["command"]
-    assert (shell, option) == ("sh", "-c")
-    for mounted in ("/manifests", "/runs"):
-        command = command.replace(mounted, f"{machine.folder}{mounted}")
-    assert machine.sh(command).returncode == 0
+def workflow_steps() -> dict[str, dict[str, Any]]:
+    """Return the steps of the workflow, by their names or the actions that they use."""
+    steps = yaml.safe_load((SCHEDULES / "github-actions.yml").read_text(encoding="utf-8"))["jobs"]["refresh"]["steps"]
+    return {step.get("name") or str(step.get("uses")).partition("@")[0]: step for step in steps}
 
 
-def test_the_workflow_has_every_key_refreshes_and_keeps_what_was_paid_for_however_it_ends(machine: Machine) -> None:
-    text = (SCHEDULES / "github-actions.yml").read_text(encoding="utf-8")
+def test_the_workflow_has_every_key_and_keeps_what_was_paid_for_however_it_ends() -> None:
     manifest, settings = load_manifest(ROOT / MANIFEST), Settings.from_environment({}, ROOT / "jobs")
-    for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel())):
-        (variable, *_) = settings.key_names(spec.provider)
-        assert f"{variable}: ${{{{ secrets.{variable} }}}}" in text
-    steps = yaml.safe_load(text)["jobs"]["refresh"]["steps"]
-    [refresh] = [step for step in steps if step.get("name") == "refresh"]
-    assert machine.sh(refresh["run"], machine.folder).returncode == 0
-    assert (machine.folder / "public" / "summary.json").is_file()
-    [kept] = [step for step in steps if "cache/save" in step.get("uses", "")]
+    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
+    secrets, kept = workflow_steps()["refresh"]["env"], workflow_steps()["actions/cache/save"]
+    assert {settings.key_names(spec.provider)[0] for spec in specs} <= secrets.keys()
+    assert all(value == f"${{{{ secrets.{name} }}}}" for name, value in secrets.items())
     assert (kept["if"], kept["with"]["path"]) == ("always()", "runs")
-    assert all(value == f"${{{{ secrets.{name} }}}}" for name, value in refresh["env"].items())
 
 
 class Failed(Exception):
@@ -207,21 +213,3 @@ def airflow(monkeypatch: pytest.MonkeyPatch) -> Any:
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module.LaytonBatchRun
-
-
-def test_the_airflow_operator_pokes_until_the_run_is_done(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    operator, manifest = airflow(monkeypatch), str(machine.folder / MANIFEST)
-    for name, value in machine.env.items():
-        monkeypatch.setenv(name, value)
-    task = operator(task_id="t", manifest=manifest, runs=str(machine.folder / "runs"))
-    assert task.asked[0] == "reschedule"  # no worker is held between two pokes
-    assert any(task.poke({}) for _ in range(20))
-    with Sandbox(SandboxConfig(batch_seconds=1e6)) as endless:
-        for name, value in endless.environment().items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv("LAYTON_BATCH_RUNS", str(machine.folder / "endless"))
-        assert operator(task_id="t", manifest=manifest).poke({}) is False
-    assert (machine.folder / "endless" / "lab").is_dir()
-    refused = operator(task_id="t", manifest=str(machine.folder / "nothing.toml"), runs=os.devnull, max_usd=1)
-    with pytest.raises(Failed, match="ended with 2"):
-        refused.poke({})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,10 +20,10 @@ import pytest
 import layton_batch as lb
 from layton_batch.clock import iso
 from layton_batch.commands.overnight import TRIES, post
-from layton_batch.errors import FileError
 from layton_batch.files import tables
+from layton_batch.providers.openai import Together
 from layton_batch.sandbox import Fault
-from layton_batch.scoring.history import BoardSnapshot, changes, keep, snapshots
+from layton_batch.scoring.history import BoardSnapshot, changes
 from layton_batch.text import money
 from tests.support.cli_harness import NOBODY, Desk, call, desk
 from tests.support.lab import quiz_text
@@ -81,8 +81,8 @@ def night(
 SECOND = quiz_text(("mistral",), limit=2).replace('name = "lab"', 'name = "two"')
 
 
-def test_a_night_works_on_all_manifests_and_publishes_each_at_its_address(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_night_publishes_each_run_at_its_address_and_the_board_of_a_refused_manifest_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with desk(tmp_path, monkeypatch) as bench:
         manifests = bench.write(quiz_text(limit=3)), bench.write(SECOND, "two.toml")
@@ -90,14 +90,23 @@ def test_a_night_works_on_all_manifests_and_publishes_each_at_its_address(
         assert (code, [run["state"] for run in summary["runs"]]) == (0, ["done", "done"])
         assert sum(Decimal(str(run["spent_usd"])) for run in summary["runs"]) == bench.server_total()
         pages = [Path(str(run["page"])) for run in summary["runs"]]
-        front = Path("public/index.html").read_text(encoding="utf-8")
-        assert all(f'href="{page.parent.name}/index.html"' in front for page in pages)
         assert "# Refreshed" in text
-        before = [page.stat().st_mtime_ns for page in pages]
+        before, total = [page.stat().st_mtime_ns for page in pages], summary["runs"][0]["total_usd"]
         code, summary, _ = night(bench, *manifests)  # nothing new: nothing is sent, and nothing is published
         assert (code, [float(str(run["spent_usd"])) for run in summary["runs"]]) == (0, [0, 0])
         assert [page.stat().st_mtime_ns for page in pages] == before
         assert [run["changes"] for run in summary["runs"]] == [[], []]
+        bench.write("oops = 1\n" + quiz_text(limit=3))
+        for path, name, usd in (manifests[0], "lab", total), (tmp_path / "tpyo.toml", None, None):
+            code, summary, text = night(bench, path, manifests[1], webhook=f"{NOBODY}/hook?token=x")
+            refused, done = summary["runs"]
+            assert (code, refused["run"], refused["state"], done["state"]) == (2, name, "refused", "done")
+            assert (refused["total_usd"], refused["waiting"]) == (usd, None if name is None else 0)
+            assert ("oops" if name else "tpyo") in str(refused["reason"])
+            assert str(refused["reason"])[-20:] in text.replace("\\", "")
+            front = Path("public/index.html").read_text(encoding="utf-8")
+            assert all(f'href="{page.parent.name}/index.html"' in front for page in pages)
+        assert ("127.0.0.1" in caplog.text, "token" in caplog.text) == (True, False)
 
 
 def test_a_night_says_how_much_budget_is_missing_and_leaves_a_page_of_others_alone(
@@ -116,7 +125,7 @@ def test_a_night_says_how_much_budget_is_missing_and_leaves_a_page_of_others_alo
         assert night(bench, path)[0] == 0  # what was missing is enough for what was planned
 
 
-def test_a_night_that_is_over_too_early_says_so_and_the_next_one_continues_and_counts_what_a_killed_one_spent(
+def test_a_night_that_is_over_too_early_says_so_and_the_next_one_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch) as bench:
@@ -126,24 +135,17 @@ def test_a_night_that_is_over_too_early_says_so_and_the_next_one_continues_and_c
             code, summary, _ = night(bench, path)
         run = summary["runs"][0]
         assert (code, run["state"], run["page"]) == (75, "goes on the next night", None)
-        with monkeypatch.context() as patch:
-            patch.setattr("layton_batch.commands.overnight._publish_front", lambda *_: sys.exit(9))
-            with pytest.raises(SystemExit):
-                night(bench, path)
-        spent = bench.server_total()
-        nights = [night(bench, path) for _ in range(2)]
-        assert [code for code, _, _ in nights] == [0, 0]
-        assert [Decimal(str(summary["runs"][0]["spent_usd"])) for _, summary, _ in nights] == [spent, 0] != [0, 0]
+        code, summary, _ = night(bench, path)
+        assert (code, Decimal(str(summary["runs"][0]["spent_usd"]))) == (0, bench.server_total())
 
 
 def test_a_lost_batch_is_told_at_once_and_the_other_runs_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    faults = (
-        Fault(on="create", action="drop", provider="openai", times=1),
-        Fault(on="list", action="status", status=403, provider="openai", after=1, times=90),
-    )
-    listener = Listener()
-    with desk(tmp_path, monkeypatch, *faults) as bench, listener.at() as address:
-        manifests = bench.write(quiz_text(limit=2)), bench.write(SECOND, "two.toml")
+    # a provider without a list of batches
+    monkeypatch.setattr(Together, "find", lambda _self, _submission: ())
+    monkeypatch.setattr(Together, "capabilities", replace(Together.capabilities, certain_find=False))
+    lost_call, listener = Fault("create", "drop", "together", times=1), Listener()
+    with desk(tmp_path, monkeypatch, lost_call) as bench, listener.at() as address:
+        manifests = bench.write(quiz_text(("together",), limit=2)), bench.write(SECOND, "two.toml")
         code, summary, text = night(bench, *manifests, webhook=address)
         assert (code, [run["state"] for run in summary["runs"]]) == (4, ["waits for a person", "done"])
         assert [one["event"] for one in listener.told] == ["lost", "end"]
@@ -174,74 +176,11 @@ def test_a_night_in_which_a_provider_takes_nothing_says_who_why_and_since_when_a
         assert "larch-2-mini" in Path(str(run["page"])).read_text(encoding="utf-8")
         assert ("partial" in text, run["changes"]) == (True, [])
         shown = call("status", "lab", "--json").table()
-        assert (shown["state"], shown["troubles"]) == ("needs_person", run["troubles"])
-        assert (trouble["needs_person"], shown["next_steps"]) == (True, run["next_steps"])
+        assert (shown["troubles"], shown["next_steps"]) == (run["troubles"], run["next_steps"])
         soon = datetime.fromtimestamp(bench.lab.clock.now() + 120)  # noqa: DTZ006  the clock on the wall is meant
         assert call("run", path, "--until", f"{soon:%H:%M}").code == 4
         assert call("run", path, "--once").code == 75
         assert "mistral: 2 requests wait since" in call("status", "lab").out
-
-
-def test_a_call_in_which_a_provider_took_nothing_ends_with_4_also_where_another_is_at_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    full = Fault(on="create", action="status", status=429, provider="mistral", times=9_999)
-    with desk(tmp_path, monkeypatch, full, batch_seconds=90_000.0) as bench:
-        path = bench.write(quiz_text(("openai", "mistral"), limit=2))
-        soon = datetime.fromtimestamp(bench.lab.clock.now() + 120)  # noqa: DTZ006  the clock on the wall is meant
-        end = call("run", path, "--until", f"{soon:%H:%M}", "--json")
-        assert (end.code, {batch["state"] for batch in end.table()["batches"]}) == (4, {"in_flight", "lost"})  # type: ignore[attr-defined]
-
-
-def test_of_two_nights_at_once_the_later_summary_repeats_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with desk(tmp_path, monkeypatch) as bench:
-        path, sleep, summaries = bench.write(quiz_text(limit=2)), ManualClock.sleep, list[dict[str, object]]()
-
-        def other_night(_clock: ManualClock, _seconds: float) -> None:
-            monkeypatch.setattr(ManualClock, "sleep", sleep)
-            summaries.append(night(bench, path)[1]["runs"][0])
-
-        monkeypatch.setattr(ManualClock, "sleep", other_night)
-        summaries.append(night(bench, path)[1]["runs"][0])
-        assert [Decimal(str(run["spent_usd"])) for run in summaries] == [bench.server_total(), 0] != [0, 0]
-        assert [len(cast("list[str]", run["changes"])) for run in summaries] == [1, 0]
-
-
-def test_a_night_that_another_process_works_on_says_which_and_where_the_run_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with desk(tmp_path, monkeypatch) as bench:
-        text = quiz_text(limit=2)
-        with bench.lab.open(text):
-            monkeypatch.setattr("layton_batch.commands.overnight.deadline", lambda _until, clock: clock.now() + 600)
-            code, summary, shown = night(bench, bench.write(text))
-        [run] = summary["runs"]
-        assert (code, run["run"], run["total_usd"]) == (75, "lab", "0")
-        assert f"process {os.getpid()} on" in str(run["reason"])
-        assert str(os.getpid()) in shown
-
-
-def test_a_refused_manifest_keeps_its_board_and_says_why_and_what_its_run_cost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    with desk(tmp_path, monkeypatch) as bench:
-        manifests = bench.write(quiz_text(limit=2)), bench.write(SECOND, "two.toml")
-        _, summary, _ = night(bench, *manifests)
-        spent = summary["runs"][0]["total_usd"]
-        bench.write(quiz_text(limit=2) + "oops = 1\n")
-        for path, name, total in (manifests[0], "lab", spent), (tmp_path / "tpyo.toml", None, None):
-            code, summary, text = night(bench, path, manifests[1], webhook=f"{NOBODY}/hook?token=x")
-            refused, done = summary["runs"]
-            assert (code, refused["run"], refused["state"], done["state"]) == (2, name, "refused", "done")
-            assert (refused["total_usd"], refused["waiting"]) == (total, None if total is None else 0)
-            assert ("oops" if name else "tpyo") in str(refused["reason"])
-            assert str(refused["reason"])[-20:] in text.replace("\\", "")
-            assert all(
-                f'href="{board}/index.html"' in Path("public/index.html").read_text() for board in ("lab", "two")
-            )
-        assert ("127.0.0.1" in caplog.text, "token" in caplog.text) == (True, False)
 
 
 def test_a_webhook_is_tried_again_and_its_address_is_never_shown() -> None:
@@ -276,16 +215,3 @@ def test_changes_between_two_boards_say_why_and_what_moved() -> None:
         "b: 50.0 → 61.0, rank 2 → 1.",
         "a: rank 1 → 2.",
     ]
-
-
-def test_a_board_is_kept_once_however_often_it_is_made_and_an_unreadable_one_is_named(tmp_path: Path) -> None:
-    folder, board = tmp_path / "history", tables.frame("leaderboard", [line("a", 60.0, 1)])
-    assert keep(folder, board, NIGHT)
-    assert not keep(folder, board, NIGHT + 5)
-    later = tables.frame("leaderboard", [line("a", 61.0, 1)])
-    assert keep(folder, later, NIGHT - 50.0)  # our clock was put back
-    assert [kept.board["score"].to_list() for kept in snapshots(folder)] == [[60.0], [61.0]]
-    for text in ("", "[]", '{"at": 1}', '{"at": 1, "rows": [{"rank": 1}]}', '{"at": 1, "rows": [7]}'):
-        (folder / "20260101T000000-0001.json").write_text(text, encoding="utf-8")
-        with pytest.raises(FileError, match="is no snapshot of a board"):
-            snapshots(folder)

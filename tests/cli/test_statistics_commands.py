@@ -1,28 +1,23 @@
-"""judges, label plan, compare and leaderboard's options, on made-up and on real predictions."""
+"""compare as a gate; judges and label plan with names that would act on a terminal."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import layton_batch as lb
 from layton_batch.scoring.compare import ComparedModel, Comparison, gate
 from layton_batch.scoring.evidence import Entrant
-from tests.support.cli_harness import call, refused
-from tests.support.paths import SHARED_DATA
+from tests.support.cli_harness import call, write
 
-DATA = SHARED_DATA / "layton" / "ppi_llm.jsonl"
 JUDGES = {"ada": "north", "bell": "south", "cato": "west", "dora": "none of them"}
 MODELS = {"north-1": "north", "north-2": "north", "south-1": "south", "west-1": "west"}
 HOSTILE = {"\x1b[31mred": "north", "[bold]b[/]": "south", "a\nb": "west", "x" * 200: "west"}
-Ask = Callable[..., Any]
 
 
 def gold_row(rng: random.Random, model: str, provider: str, item: int) -> dict[str, Any]:
@@ -44,35 +39,6 @@ def gold_file(folder: Path, models: Mapping[str, str], items: int) -> str:
     path = folder / "gold.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return str(path)
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return gold_file(tmp_path_factory.mktemp("gold"), MODELS, 40)
-
-
-@pytest.fixture(scope="module")
-def ask(source: str) -> Ask:
-    """Give a command about the file, asked once each; return its document."""
-
-    @cache
-    def asked(command: str, *options: str) -> Any:
-        form = "--json" if command in ("judges", "label plan") else "--format=json"
-        ending = call(*command.split(), source, *options, form)
-        assert ending.code == 0, ending.err
-        return ending.json
-
-    return asked
-
-
-@pytest.mark.shared_data
-def test_the_real_judges_jury_and_ability_slope_are_as_recorded() -> None:
-    found = call("judges", DATA, "--json").table()
-    assert [[b["positives"], b["labels"]] for b in found["bins"]] == [[0, 160], [1, 5], [8, 11], [438, 438]]  # type: ignore[attr-defined]
-    assert len(found["mistakes"]) == 4  # type: ignore[arg-type]
-    mean, lower, upper = found["ability_slope"]  # type: ignore[misc]
-    assert lower < 0.5 < mean < 1 < upper
-    assert mean == pytest.approx(0.67, abs=0.03)  # by Metropolis chains on a likelihood written apart
 
 
 @pytest.mark.parametrize(
@@ -99,79 +65,17 @@ def test_a_gate_decides_only_where_the_whole_interval_is_on_one_side(
     assert (exact.lower, exact.upper) == (standing.difference, standing.difference)
 
 
-def test_a_gate_ends_with_its_decision_and_says_what_it_rests_on(ask: Ask, source: str) -> None:
-    pair = (source, "north-1", "west-1")
-    compared = ask("compare", "north-1", "west-1")["standings"][0]
+def test_a_gate_ends_with_its_decision_and_says_what_it_rests_on(tmp_path: Path) -> None:
+    pair = ("compare", gold_file(tmp_path, MODELS, 40), "north-1", "west-1")
+    compared: dict[str, Any] = call(*pair, "--format", "json").table()["standings"][0]  # type: ignore[index]
     for margin, code, result in ((100, 0, "not worse"), (-compared["lower"] - 0.5, 7, "undecided")):
-        ending = call("compare", *pair, "--margin", str(margin))
+        ending = call(*pair, "--margin", str(margin))
         assert (ending.code, ending.out.partition(":")[0]) == (code, result)
         assert f"{compared['lower']:+.1f} to {compared['upper']:+.1f}" in ending.out
-    assert ask("compare", "north-1", "west-1", "--margin=100")["result"] == "not worse"
-    scores = Path(source).with_name("scores.csv")
     marks = "".join(f"{model},{item},{mark}\n" for item in range(300) for model, mark in (("old", 1), ("new", 0)))
-    scores.write_text(f"model,item_id,score\n{marks}", encoding="utf-8")
-    assert call("compare", scores, "new", "old", "--margin", "1").code == 6
-
-
-def test_comparing_is_antisymmetric_and_agrees_with_the_board(ask: Ask, source: str) -> None:
-    forth, back = ask("compare", "north-1", "west-1"), ask("compare", "west-1", "north/north-1@0")
-    for one, other in zip(forth["standings"], back["standings"], strict=True):
-        assert one["better"] == pytest.approx(1 - other["better"])
-        assert one["difference"] == pytest.approx(-other["difference"])
-        assert one["minimum_detectable_difference"] > 0
-    rows = {row["model"]: row for row in ask("leaderboard")}
-    gap = rows["north-1"]["score"] - rows["west-1"]["score"]
-    assert forth["standings"][0]["difference"] == pytest.approx(gap, abs=1.0)
-    assert "did you mean 'north-" in refused("compare", source, "north-1", "north-3")
-
-
-def test_this_set_changes_score_interval_ranks_and_comparison_together(ask: Ask) -> None:
-    new = {row["model"]: row for row in ask("leaderboard")}
-    here = {row["model"]: row for row in ask("leaderboard", "--this-set")}
-    shown = ("rank", "rank_best", "rank_worst", "score", "lower", "upper")
-    for model, row in here.items():
-        assert (row["target"], new[model]["target"]) == ("this set", "new items")
-        assert [row[name] for name in shown] == [new[model][f"set_{name}"] for name in shown]
-        assert [new[model][name] for name in shown] == [row[f"new_{name}"] for name in shown]
-        assert new[model]["lower"] < row["lower"]
-        assert row["rank_best"] <= row["rank"] <= row["rank_worst"]
-        assert (row["own_labels"] > 0, row["fewest_labels_per_vote"] >= 0) == (True, True)
-    assert {row["method"] for row in new.values()} == {"hierarchical"}
-    targets = [one["target"] for one in ask("compare", "north-1", "west-1")["standings"]]
-    assert targets == ["new items", "this set"]
-
-
-def test_judges_lists_what_the_jury_gets_wrong_on_request(ask: Ask, source: str) -> None:
-    assert ask("judges")["mistakes"]
-    shown = [call("judges", source, *options).out for options in ((), ("--errors",))]
-    assert ["What the jury gets wrong" in text for text in shown] == [False, True]
-
-
-def test_a_label_plan_is_written_for_the_labelling_app_and_asks_for_nothing_that_is_labelled(
-    source: str, tmp_path: Path
-) -> None:
-    out = tmp_path / "plans" / "next.jsonl"
-    plan: Any = call("label", "plan", source, "--labels", "15", "--out", out, "--json").json
-    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert rows == plan["rows"]
-    assert [set(row) for row in rows] == [{"item_id", "provider", "model", "n_hints"}] * 15
-    given = [json.loads(line) for line in Path(source).read_text(encoding="utf-8").splitlines()]
-    labelled = {(row["model"], row["riddle_id"]) for row in given if row["human_answer_correct"] is not None}
-    wanted = {(row["model"], row["item_id"]) for row in rows}
-    assert (len(wanted), wanted & labelled) == (15, set())
-    for one in plan["models"]:
-        assert one["half_width_then"] <= one["half_width_now"]
-        assert one["labels"] == sum(row["model"] == one["model"] for row in rows)
-    assert lb.label_plan(source, labels=5, models=["south-1"]).frame["model"].to_list() == ["south-1"] * 5
-
-
-def test_a_half_width_is_reached_or_the_items_are_said_to_be_its_limit(ask: Ask) -> None:
-    plan = ask("label plan", "--this-set", "--half-width=4")
-    assert max(one["half_width_then"] for one in plan["models"]) <= 4.0
-    plan = ask("label plan", "--half-width=4")
-    assert plan["target"] == "new items"
-    assert min(one["half_width_least"] for one in plan["models"]) > 4.0
-    assert all(one["half_width_then"] <= 1.06 * one["half_width_least"] for one in plan["models"])
+    scores = write(tmp_path, f"model,item_id,score\n{marks}", "scores.csv")
+    worse = call("compare", scores, "new", "old", "--margin", "1", "--format", "json")
+    assert (worse.code, worse.table()["result"]) == (6, "worse")
 
 
 def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:

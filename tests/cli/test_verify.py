@@ -24,7 +24,6 @@ import pytest
 import zstandard
 
 from layton_batch.errors import DataError, LaytonBatchError
-from layton_batch.files import tables
 from layton_batch.files.limits import LIMITS
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.stores import open_store
@@ -164,17 +163,6 @@ def test_every_flipped_bit_of_a_run_is_named(verified: Verified, flips: int) -> 
     assert unnamed_flips([*root.glob("lab/**/*"), *root.glob("batches/lab/**/*")], flips, is_named_or_equal) == []
 
 
-def test_a_table_that_says_otherwise_is_named_with_its_row(verified: Verified) -> None:
-    (path,) = (verified.folder.tables / "verdicts").glob(f"*{MODEL}.parquet")
-    table = tables.read_part(path)
-    wrong = table.with_columns(both_correct=pl.Series([not table["both_correct"][0], *table["both_correct"][1:]]))
-    with restored(path):
-        tables.write(path, wrong, tables.made_from(path))
-        (difference,) = verified.differences()
-    assert difference.startswith(f"{path}: byte ")
-    assert "row 1, both_correct: " in difference
-
-
 def test_raw_replies_that_say_otherwise_than_the_rows_are_named(runs: Path) -> None:
     (path,) = runs.glob(f"batches/lab/predict-{MODEL}*/output.jsonl.zst")
     replies = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
@@ -207,11 +195,8 @@ def change_rows(database: Path, *statements: str) -> None:
     [
         ("UPDATE runs SET manifest = replace(manifest, 'larch', 'lasch')", "its manifest of run lab is not the one in"),
         ("UPDATE batches SET path = replace(path, 'request', 'sequest')", "its row says '.*/sequest.jsonl'"),
-        ("UPDATE batches SET provider_id = 'x' WHERE seq = 0", "no row knows its provider's id 'x'"),
         ("UPDATE requests SET fingerprint = zeroblob(32)", "its row wants an answer of another fingerprint"),
-        ("UPDATE provider_batches SET batch_id = 'x' WHERE seq = 1", "table provider_batches names batch 'x'"),
         ("UPDATE attempts SET unbatched_usd = '0/1' WHERE line = 0", "the run's rows cannot be read"),
-        ("UPDATE jobs SET spec = '{' WHERE key = 1", "the run's rows cannot be read"),
         ("UPDATE jobs SET depends_on = 'x' WHERE depends_on IS NOT NULL", "judges job x, which the database does not"),
     ],
 )
@@ -264,17 +249,6 @@ def test_a_downloaded_site_is_computed_again_from_its_data_and_without_them_chec
     assert str(page) in refused("verify", page)
 
 
-@pytest.mark.parametrize("revisions", [5, [{}], ["x"], [{"manifest": 5}]])
-def test_a_manifest_whose_revisions_are_none_is_refused_where_a_site_s_data_are_packed(
-    here: Path, revisions: object
-) -> None:
-    path = here / "runs" / "lab" / "run.json"
-    path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | {"revisions": revisions}))
-    ending = call("site", "lab", "--out", "public", "--with-data")
-    assert (ending.code, str(path) in ending.err) == (2, True), ending.err
-    assert not (here / "public").exists()
-
-
 @pytest.mark.parametrize("flips", tiered((20, 200), ci=(20,)))
 def test_every_flipped_bit_of_a_site_is_named(site: Path, offline: Path, flips: int) -> None:
     def is_named(_path: Path) -> bool:
@@ -297,8 +271,6 @@ def test_the_data_of_a_site_says_neither_where_the_run_was_nor_who_paid(finished
     ("name", "size", "words"),
     [
         ("../planted", 2, "holds no sources of a run"),
-        ("/planted", 2, "holds no sources of a run"),
-        ("a/../../planted", 2, "holds no sources of a run"),
         ("state.sqlite3", 2 << 20, "LAYTON_BATCH_MAX_UNPACKED_MIB"),
     ],
 )
@@ -375,24 +347,17 @@ def test_nothing_that_a_stranger_s_site_names_elsewhere_is_read(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        *((DIGESTS, {"files": {path: {}}}, "is gone, or") for path in ("../../etc/passwd", "a\0b", "x" * 300)),
-        *(
-            ("front.json", front, "front.json")
-            for front in ({"runs": [".."]}, {"runs": ["a/../.."]}, {"runs": ["."]}, [])
-        ),
-    ],
+    ("content", "words"),
+    [({"files": {"../../etc/passwd": {}}}, "is gone, or"), ({"files": {"a\0b": {}}}, "is gone, or")],
 )
 def test_a_list_of_a_stranger_s_site_leads_nowhere_else(
-    tmp_path: Path, offline: Path, name: str, content: object, words: str
+    tmp_path: Path, offline: Path, content: object, words: str
 ) -> None:
     (tmp_path / "index.html").write_bytes(b"")
-    (tmp_path / "front.json").write_bytes(b'{"runs": []}')
+    (tmp_path / "front.json").write_bytes(b'{"runs": ["a/../.."]}')
     write_digests(tmp_path)
-    (tmp_path / name).write_bytes(orjson.dumps(content))
-    if name != DIGESTS:
-        write_digests(tmp_path)
+    assert "front.json" in refused("verify", tmp_path)
+    (tmp_path / DIGESTS).write_bytes(orjson.dumps(content))
     assert words in refused("verify", tmp_path)
 
 
@@ -414,45 +379,34 @@ def published(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_a_published_site_is_computed_again_from_its_data_and_named_by_its_address(site: Path) -> None:
-    with published(site) as address:
-        ending = call("verify", f"{address}index.html")
-        is_sound = f"{address}: everything is as it was written, and as it is computed" in ending.err
-        assert (ending.code, is_sound) == (0, True), ending.err
-        swap_digits(site / "index.html")
-        (site / "judges.html").unlink()
-        ending = call("verify", address)
-    assert ending.code == 2
-    assert f"differs: {address}index.html: was changed since" in ending.err
-    assert f"differs: {address}judges.html: is gone" in ending.err
-    assert "layton-batch-site-" not in ending.err
-
-
-def test_published_sites_of_several_runs_are_each_checked(site: Path, tmp_path: Path) -> None:
+def test_each_run_of_a_published_site_is_computed_again_from_its_data_and_named_by_its_address(
+    site: Path, tmp_path: Path
+) -> None:
     public = tmp_path / "public"
-    shutil.copytree(site, public / "a run")
+    run = Path(shutil.copytree(site, public / "a run"))
     (public / "front.json").write_bytes(orjson.dumps({"runs": ["a run"]}))
     (public / "index.html").write_text("front", encoding="utf-8")
     write_digests(public, ("front.json", "index.html"))
     with published(public) as address:
-        assert call("verify", address).code == 0
-        swap_digits(public / "a run" / "index.html")
+        ending = call("verify", f"{address}index.html")
+        assert (ending.code, "as it was written, and as it is computed" in ending.err) == (0, True), ending.err
+        swap_digits(run / "index.html")
+        (run / "judges.html").unlink()
         ending = call("verify", address)
-    assert (ending.code, f"{address}a run/index.html: was changed" in ending.err) == (2, True)
+    assert ending.code == 2
+    assert f"differs: {address}a run/index.html: was changed since" in ending.err
+    assert f"differs: {address}a run/judges.html: is gone" in ending.err
+    assert "layton-batch-site-" not in ending.err
 
 
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
         ({"../up.html": {"bytes": 1}}, "is no file of the site"),
-        ({"/etc/passwd": {"bytes": 1}}, "is no file of the site"),
-        ({"a//b": {"bytes": 1}}, "is no file of the site"),
-        ({"x/" * 500 + "x": {"bytes": 1}}, "is no file of the site"),
         ({"a\0b": {"bytes": 1}}, "is no file of the site"),
         ({"a/b": {"bytes": 1}, "a": {"bytes": 1}}, "'a' is no file of the site"),
         ({"index.html": {"bytes": 1 << 50}}, "LAYTON_BATCH_MAX_DOWNLOAD_MIB"),
         ({f"{number}.html": {"bytes": 1} for number in range(20_001)}, "LAYTON_BATCH_MAX_MEMBERS"),
-        ([], "is no list of a site's files"),
         ({"index.html": 1}, "is no list of a site's files"),
         (None, f"{DIGESTS}: there is no such file (HTTP 404)"),
     ],

@@ -26,7 +26,6 @@ from layton_batch.tasks.mcq_idk.task import McqIdkTask
 from tests.support.cli_harness import call
 from tests.support.lab import Lab, lab, manifest_text, quiz_text
 
-TWO, THREE = ("openai", "anthropic"), ("openai", "anthropic", "mistral")
 BUDGETED = quiz_text(limit=2, top="[budget]\nmax_usd = 1\n")
 
 
@@ -55,22 +54,6 @@ def asks(bench: Lab, text: str, *, yes: bool = False, is_here: bool = False) -> 
     settings = bench.settings if is_here else Settings.from_environment({}, bench.folder)
     with bench.open(text) as run, notes_said():
         driving.agree(run, settings, TerminalConversation(), yes=yes)
-
-
-def test_a_plan_says_what_was_asked_already(bench: Lab) -> None:
-    text = manifest_text(TWO, limit=2)
-    assert planned(bench, text) == (8, 0, 8)
-    bench.finish(text)
-    another = text.replace('name = "lab"', 'name = "another"', 1)
-    for edited, counts in (
-        (text, (8, 8, 0)),
-        (manifest_text(THREE, limit=2), (12, 8, 4)),
-        (manifest_text(TWO, limit=3), (12, 8, 4)),
-        (another, (8, 8, 0)),  # what its jury is asked about is known too
-        (another.replace('"tern-3-referee"', '"tern-4-referee"'), (8, 4, 4)),
-        (another.replace("limit = 2", "limit = 3"), (12, 8, 4)),
-    ):
-        assert planned(bench, edited) == counts
 
 
 def test_without_a_budget_and_without_anybody_there_a_run_sends_nothing(
@@ -215,26 +198,3 @@ def test_what_is_paid_for_is_collected_although_nobody_agrees_to_more(bench: Lab
             run_once(bench, edited)
         bench.clock.sleep(100_000.0)
     assert bench.table(edited, "responses").height == len(bench.billed()) == 2
-
-
-@pytest.mark.usefixtures("elsewhere")
-def test_an_edit_of_a_cancelled_run_is_asked_about_once_it_is_retried(bench: Lab) -> None:
-    text = quiz_text(limit=2)
-    run_once(bench, text, yes=True)
-    with bench.open(text) as run:
-        run.store.set_cancelled(bench.clock.now())
-    edited = text.replace("limit = 2", "limit = 3")
-    run_once(bench, edited)
-    bench.retry()
-    with pytest.raises(NotAgreedError, match="has no budget"):
-        run_once(bench, edited)
-
-
-def test_the_plan_of_a_rehearsal_is_what_its_next_run_sends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    manifest = tmp_path / "quiz.toml"
-    manifest.write_text(quiz_text(limit=2), encoding="utf-8")
-    assert call("run", manifest, "--sandbox", "--yes").code == 0
-    manifest.write_text(quiz_text(limit=3), encoding="utf-8")
-    plan = call("plan", manifest, "--runs", "runs-sandbox", "--json").table()
-    assert (plan["requests"], plan["answered"], plan["to_send"]) == (3, 2, 1)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import shutil
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import jsonschema
@@ -22,10 +20,6 @@ from tests.support.paths import SHARED_DATA
 from tests.support.tiers import tiered
 
 SCHEMAS = SHARED_DATA / "eee"
-HOSTILE = (
-    '=cmd|"/c calc"!A1', "+1", "@SUM(A1)", " =1+1", "a\x1b[2Jb\u202ec", "two\nlines", "<script>x</script>",
-    "\U0001f9e9",
-)  # fmt: skip
 
 
 def _finished(folder: Path, text: str) -> RunFolder:
@@ -51,99 +45,62 @@ def _export(folder: RunFolder, form: str, out: Path, *more: str) -> Ending:
     return ended
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
-
-
-def _lines(out: Path) -> list[dict[str, object]]:
-    found = sorted(out.glob("data/*/*/*/*_samples.jsonl"))
-    return [json.loads(line) for path in found for line in path.read_bytes().splitlines()]
-
-
-def _documents(out: Path) -> dict[Path, dict[str, object]]:
+def _documents(out: Path) -> dict[Path, Any]:
     return {path: json.loads(path.read_bytes()) for path in sorted(out.glob("data/*/*/*/*.json"))}
-
-
-# ---- tables --------------------------------------------------------------------------------------------------------
-
-
-def test_model_text_is_no_formula_in_csv_and_comes_whole_in_parquet(jury: RunFolder, tmp_path: Path) -> None:
-    folder = RunFolder(Path(shutil.copytree(jury.root.parent, tmp_path / "runs")) / jury.root.name)
-    (part,) = [path for path in (folder.tables / "predictions").glob("*.parquet") if "larch" in path.name]
-    words, raw = pl.Series("justification", HOSTILE[:4]), pl.Series("raw_text", HOSTILE[4:])
-    tables.write(part, tables.read_part(part).with_columns(words, raw), tables.made_from(part))
-    for form in ("csv", "parquet"):
-        _export(folder, form, tmp_path / form)
-    table = pl.read_parquet(tmp_path / "parquet" / "predictions.parquet").filter(model="larch-2-mini")
-    assert (table["justification"].to_list(), table["raw_text"].to_list()) == (list(words), list(raw))
-    questions = dict(tables.read(jury.tables, "items", ["item_id", "question"]).iter_rows())
-    assert table["question"].to_list() == [questions[item_id] for item_id in table["item_id"]]
-    rows = _rows(tmp_path / "csv" / "predictions.csv")
-    assert "two\nlines" in [row["raw_text"] for row in rows]
-    for cell in (row[name] for row in rows for name in ("justification", "raw_text")):
-        assert not cell.lstrip().startswith(("=", "+", "-", "@"))
-        assert not set(cell) & {"\x1b", "\u202e"}
 
 
 # ---- Every Eval Ever -----------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def exported(jury: RunFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The jury's run in this form."""
+    out = tmp_path_factory.mktemp("exported") / "eee"
+    _export(jury, "eee", out, "--organization", "our group")
+    return out
+
+
 @pytest.mark.shared_data
 def test_every_document_and_line_is_valid_by_the_published_schemas(
-    jury: RunFolder, rule: RunFolder, tmp_path: Path
+    exported: Path, rule: RunFolder, tmp_path: Path
 ) -> None:
     document, line = (
         jsonschema.Draft7Validator(json.loads((SCHEMAS / name).read_text(encoding="utf-8")))
         for name in ("eval.schema.json", "instance_level_eval.schema.json")
     )
-    for number, folder in enumerate((jury, rule)):
-        out = tmp_path / str(number)
-        _export(folder, "eee", out)
+    _export(rule, "eee", tmp_path)
+    for out in (exported, tmp_path):
         for one in _documents(out).values():
             document.validate(one)
-        for one in _lines(out):
-            line.validate(one)
+        for path in out.glob("data/*/*/*/*_samples.jsonl"):
+            for text in path.read_bytes().splitlines():
+                line.validate(json.loads(text))
 
 
-def test_a_document_has_score_interval_judges_and_the_checksum_of_its_lines(jury: RunFolder, tmp_path: Path) -> None:
-    _export(jury, "eee", tmp_path, "--organization", "our group")
+def test_a_document_has_score_interval_judges_and_the_checksum_of_its_lines(jury: RunFolder, exported: Path) -> None:
     board = {row["model"]: row for row in tables.read(jury.tables, "leaderboard").iter_rows(named=True)}
-    for path, document in _documents(tmp_path).items():
-        details, results = document["detailed_evaluation_results"], document["evaluation_results"]
-        assert isinstance(details, dict)
-        assert isinstance(results, list)
-        lines = (tmp_path / details["file_path"]).read_bytes()
+    for path, document in _documents(exported).items():
+        details, (result, *_) = document["detailed_evaluation_results"], document["evaluation_results"]
+        lines = (exported / details["file_path"]).read_bytes()
         assert details["checksum"] == sha256(lines).hexdigest()
         assert path.with_name(path.stem + "_samples.jsonl").read_bytes() == lines
-        (result,) = [one for one in results if one["evaluation_result_id"].endswith("#both_correct")]
-        row = board[document["model_info"]["name"]]  # type: ignore[index]
-        interval = result["score_details"]["uncertainty"]["confidence_interval"]
-        assert (result["score_details"]["score"], interval["lower"]) == (
-            pytest.approx(row["score"] / 100),
-            pytest.approx(row["lower"] / 100),
-        )
+        assert result["evaluation_result_id"].endswith("#both_correct")
+        row, score = board[document["model_info"]["name"]], result["score_details"]
+        interval = score["uncertainty"]["confidence_interval"]
+        assert (score["score"], interval["lower"]) == pytest.approx((row["score"] / 100, row["lower"] / 100))
         assert interval["method"].endswith("for new items")
-        told = result["score_details"]["details"]
         for name in ("target", *(f"{kind}_{end}" for kind in ("new", "set") for end in ("score", "lower", "upper"))):
-            assert told.get(name, "None") == str(row[name])
+            assert score["details"].get(name, "None") == str(row[name])
         assert result["metric_config"]["llm_scoring"]["judges"]
-        assert document["source_metadata"]["source_organization_name"] == "our group"  # type: ignore[index]
+        assert document["source_metadata"]["source_organization_name"] == "our group"
 
 
-def test_a_site_has_the_same_lines_in_one_file_unless_they_are_too_many(
-    jury: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _export(jury, "eee", tmp_path / "out")
-    assert call("site", jury.root, "--out", tmp_path / "site").code == 0
-    with ZipFile(tmp_path / "site" / "every_eval_ever.zip") as packed:
+def test_a_site_has_the_same_lines_in_one_file(jury: RunFolder, exported: Path, tmp_path: Path) -> None:
+    assert call("site", jury.root, "--out", tmp_path).code == 0
+    with ZipFile(tmp_path / "every_eval_ever.zip") as packed:
         found = {name: packed.read(name) for name in packed.namelist() if name.endswith(".jsonl")}
-    assert found == {
-        str(path.relative_to(tmp_path / "out")): path.read_bytes() for path in (tmp_path / "out").rglob("*.jsonl")
-    }
-    assert 'href="every_eval_ever.zip"' in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    monkeypatch.setattr("layton_batch.interchange.writing.MOST_ANSWERS", 1)
-    assert call("site", jury.root, "--out", tmp_path / "site").code == 0
-    assert not (tmp_path / "site" / "every_eval_ever.zip").exists()
+    assert found == {str(path.relative_to(exported)): path.read_bytes() for path in exported.rglob("*.jsonl")}
+    assert 'href="every_eval_ever.zip"' in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 # ---- votes, and what is asked wrongly ------------------------------------------------------------------------------
@@ -172,8 +129,7 @@ def test_unknown_forms_files_in_the_way_and_unknown_runs_are_told(jury: RunFolde
         ((*export, "votes", "--out", tmp_path / "v.csv"), ".parquet"),
         ((*export, "ppi", "--out", tmp_path / "p.csv"), ".jsonl"),
         (("export", "nobody", "--to", "csv", "--out", out, "--runs", tmp_path), "'nobody'"),
-        *(((*export, form, "--out", place), "is a folder") for form, place in (
-            ("votes", "."), ("ppi", "/"), ("results", "./"), ("annotations", tmp_path))),
+        ((*export, "votes", "--out", "."), "is a folder"),
         *(((*export, "hf", "--out", out, *dataset), "--dataset OWNER/NAME") for dataset in (
             (), ("--dataset", "nothing"), ("--dataset", "a/b/c"))),
     ]  # fmt: skip

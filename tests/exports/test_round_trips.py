@@ -171,27 +171,23 @@ def test_annotations_give_a_run_of_the_same_answers_the_same_board(jury: Whole, 
 # ---- every run -----------------------------------------------------------------------------------------------------
 
 
-def test_a_jury_run_comes_back_from_every_eval_ever_lines(jury: Whole, tmp_path: Path) -> None:
-    out = jury.export("eee", tmp_path / f"eee-{tmp_path.name}")
-    _, part, others = jury.part(out.name)
-    paid = jury.bench.billed()
-    models = {path: _lines(path)[0]["metadata"] for path in sorted(out.glob("data/*/*/*/*_samples.jsonl"))}
-    files = [path for path, about in models.items() if about["layton_batch.model"] in set(others["model"])]  # type: ignore[index, call-overload]
-    ended = call("import", part.root, *(word for path in files for word in ("--eee", path)))
-    assert ended.code == 0, ended.err
-    assert _sorted(jury.read(part.root)) == _sorted(jury.boards)
-    assert jury.bench.billed() == paid
-
-
-@pytest.mark.parametrize("form", tiered(("parquet", "csv"), ci=("csv",)))
-def test_a_jury_run_comes_back_from_its_predictions(jury: Whole, tmp_path: Path, form: str) -> None:
-    """A jury's verdicts on them are questions that were paid for already."""
+@pytest.mark.parametrize("form", tiered(("eee", "parquet", "csv"), ci=("eee", "csv")))
+def test_a_jury_run_comes_back_from_its_lines_and_tables(jury: Whole, tmp_path: Path, form: str) -> None:
+    """A jury's verdicts on the answers of a table are questions that were paid for already."""
     out = jury.export(form, tmp_path / f"{form}-{tmp_path.name}")
     text, part, others = jury.part(out.name)
     paid = jury.bench.billed()
-    for row in others.iter_rows(named=True):
-        who = ("--model", row["model"], "--family", row["family"])
-        ended = call("import", part.root, *who, "--predictions", out / f"predictions.{form}")
+    imports: list[list[str | Path]] = []
+    if form == "eee":
+        about = {path: _lines(path)[0]["metadata"] for path in sorted(out.glob("data/*/*/*/*_samples.jsonl"))}
+        files = [path for path, row in about.items() if row["layton_batch.model"] in set(others["model"])]  # type: ignore[index, call-overload]
+        imports.append([word for path in files for word in ("--eee", path)])
+    else:
+        for row in others.iter_rows(named=True):
+            who = ["--model", row["model"], "--family", row["family"]]
+            imports.append([*who, "--predictions", out / f"predictions.{form}"])
+    for words in imports:
+        ended = call("import", part.root, *words)
         assert ended.code == 0, ended.err
     jury.bench.finish(text)
     assert _sorted(jury.read(part.root)) == _sorted(jury.boards)

@@ -15,7 +15,6 @@ from layton_batch.store.run_store import RunStore
 from tests.support.cli_harness import call, refused
 from tests.support.lab import Lab, RunState, lab, manifest_text
 from tests.support.pages import without_pages as without_pages
-from tests.support.tiers import tiered
 
 MANIFEST = manifest_text(("openai",)) + "[policy]\nreask_unparsed = 2\n"
 JUDGE = "tern-3-referee"
@@ -102,12 +101,16 @@ def test_imported_answers_go_before_the_runs_jury_and_nothing_else_is_asked_also
     assert "the run has other predictions" in _refused(there, *finch[:-1], _answers(there, "finch", _items(there)[:2]))
 
 
-def test_items_without_an_imported_answer_are_missing_and_never_asked_and_a_judge_of_its_family_does_not_sit(
+def test_answers_that_lack_or_cannot_be_read_are_never_asked_and_a_judge_of_the_model_s_family_does_not_sit(
     there: Lab,
 ) -> None:
     answers = _answers(there, "robin", _items(there)[:3])
+    first, second, third = answers.read_text().splitlines()
+    unreadable = json.dumps({"item_id": json.loads(third)["item_id"], "response": "no JSON at all"})
+    answers.write_text("\n".join((first, second, unreadable)))
     told = _import(there, "--model", "robin", "--predictions", answers, "--family", "gemini")
     assert "1 item of the run without one" in told
+    assert "1 in another form than the task asks for" in told
     there.finish(MANIFEST)
     assert set(there.table(MANIFEST, "verdicts").filter(model="robin")["judge"]) == {"sirocco-referee"}
     paid = there.billed()
@@ -115,17 +118,7 @@ def test_items_without_an_imported_answer_are_missing_and_never_asked_and_a_judg
     there.finish(MANIFEST)
     assert there.billed() == paid
     row = _board(there)["robin"]
-    assert (row["n_items"], row["n_missing"]) == (4, 1)
-
-
-def test_an_imported_answer_that_cannot_be_read_is_not_asked_again_where_the_policy_does_so(there: Lab) -> None:
-    paid = there.billed()
-    rows: list[dict[str, JsonValue]] = [{"item_id": item, "response": "no JSON at all"} for item in _items(there)]
-    told = _import(there, "--model", "heron", "--predictions", _write(there.folder / "heron.jsonl", rows))
-    assert "4 answers, 4 in another form than the task asks for, which count as wrong" in told
-    there.finish(MANIFEST)
-    assert there.billed() == paid
-    assert _board(there)["heron"]["n_unparsed"] == 4
+    assert (row["n_items"], row["n_missing"], row["n_unparsed"]) == (4, 1, 1)
 
 
 # ---- verdicts ------------------------------------------------------------------------------------------------------
@@ -153,18 +146,17 @@ def test_judges_files_come_with_the_predictions_and_only_the_rest_is_asked(there
     assert there.billed() == paid
 
 
-@pytest.mark.parametrize("moment", tiered(("add_jobs", "plan_job", "plan_again"), ci=("plan_job",)))
 def test_an_import_that_was_cut_short_is_finished_by_the_next_and_nothing_of_it_is_ever_paid(
-    there: Lab, monkeypatch: pytest.MonkeyPatch, moment: str
+    there: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    items, paid, name = _items(there), there.billed(), f"cut at {moment}"
+    items, paid, name = _items(there), there.billed(), "cut"
     arguments = ("--model", name, "--predictions", _answers(there, name), "--verdicts", _verdicts(there, items[:3]))
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunStore, moment, stop)
+        patch.setattr(RunStore, "plan_job", stop)
         assert call("import", there.run_folder(MANIFEST).root, *arguments).code == 75
     _import(there, *arguments)
     there.finish(MANIFEST)
@@ -175,39 +167,28 @@ def test_an_import_that_was_cut_short_is_finished_by_the_next_and_nothing_of_it_
 # ---- files that are wrong ------------------------------------------------------------------------------------------
 
 
-def test_a_wrong_row_is_told_with_its_file_and_line_and_nothing_comes_in(there: Lab) -> None:
-    items, content = _items(there), _content(there)
-    good: dict[str, JsonValue] = {"item_id": items[1], "answer": "7", "justification": "so"}
-    for changes in ({"item_id": "nowhere"}, {"item_id": None}, {"item_id": items[0]}, {"answer": 7}):
-        path = _write(there.folder / "a.jsonl", [{**good, "item_id": items[0]}, good | changes])
-        assert f"{path}, line 2: " in _refused(there, "--model", "crow", "--predictions", path)
-    crow, path = ("--model", "crow", "--predictions", _answers(there, "crow")), _verdicts(there, items[:1])
-    line = json.loads(path.read_text())
-    for odd in ({"custom_id": "nowhere"}, {"custom_id": None}, {"model": None}, {"answer": {"x": True}}, {}):
-        _write(path, [line, {**line, **odd}])
-        assert f"{path}, line 2: " in _refused(there, *crow, "--verdicts", path)
-    assert _content(there) == content
-    assert "crow" not in call("status", there.run_folder(MANIFEST).root, "--json").out
-
-
-def test_what_contradicts_the_run_is_refused_as_a_whole(there: Lab) -> None:
+def test_a_wrong_row_and_what_contradicts_the_run_is_refused_as_a_whole(there: Lab) -> None:
     answers, items, content = _answers(there, "crow"), _items(there), _content(there)
+    verdicts = _verdicts(there, items[:1])
+    line, odd = json.loads(verdicts.read_text()), there.folder / "odd.jsonl"
     crow, larch = ("--model", "crow", "--predictions", answers), ("--model", "larch-2-mini")
+    for changes in ({"custom_id": "nowhere"}, {"custom_id": None}, {"model": None}, {"answer": {"x": True}}, {}):
+        _write(odd, [line, line | changes])
+        assert f"{odd}, line 2: " in _refused(there, *crow, "--verdicts", odd)
     wrong: list[tuple[tuple[str | Path, ...], str]] = [
         ((*larch, "--predictions", answers), "'larch-2-mini'"),
         ((*larch, "--verdicts", _verdicts(there, items, right=False)), "was asked"),
         (("--model", "a\nb", "--predictions", answers), "cannot name a model"),
-        (("--model", "crow", "--predictions", there.folder / "none.jsonl"), "none.jsonl"),
         (("--predictions", answers), "--model"),
-        (("--model", "crow", "--verdicts", _verdicts(there, items)), "'crow'"),
+        (("--model", "crow", "--verdicts", verdicts), "'crow'"),
         ((), "--predictions"),
-        (("--model", "crow", "--eee", answers), "--eee"),
         (("--eee", answers), "Every Eval Ever"),
         ((*crow, "--verdicts", _verdicts(there, items, "wren")), "'wren'"),
     ]
     for arguments, named in wrong:
         assert named in _refused(there, *arguments)
     assert _content(there) == content
+    assert "crow" not in call("status", there.run_folder(MANIFEST).root, "--json").out
 
 
 # ---- later manifests -----------------------------------------------------------------------------------------------
@@ -219,21 +200,6 @@ def own(tmp_path: Path) -> Iterator[Lab]:
     with lab(tmp_path) as found:
         found.finish(MANIFEST)
         yield found
-
-
-def test_a_name_that_the_manifest_had_before_is_refused_and_its_model_may_come_back(own: Lab) -> None:
-    renamed = MANIFEST.replace('name = "larch-2-mini"', 'name = "larch"', 1)
-    assert own.finish(renamed).unanswered == 0
-    verdicts = _verdicts(own, _items(own))
-    assert "was asked about this model already" in _refused(own, "--model", "larch", "--verdicts", verdicts)
-    for text in (renamed, manifest_text(("groq",))):
-        own.finish(text)
-        before, answers = _content(own), _answers(own, "larch-2-mini")
-        assert "another name" in _refused(own, "--model", "larch-2-mini", "--predictions", answers)
-        assert _content(own) == before
-    billed = own.billed()
-    assert own.finish(MANIFEST).unanswered == 0
-    assert own.billed() == billed
 
 
 def test_an_imported_model_follows_the_items_of_later_manifests_and_later_files_answer_what_came(own: Lab) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from rich.console import Console
 
-from layton_batch.cli.progress import TROUBLE_SECONDS, TroubleLines, progress_line, screen
+from layton_batch.cli.progress import progress_line
 from layton_batch.columns import OutputForm
 from layton_batch.records import Batch
 from layton_batch.reports.run_result import (
@@ -18,10 +16,8 @@ from layton_batch.reports.run_result import (
     duration,
     jobs_table,
     money_line,
-    next_steps,
-    trouble_line,
 )
-from layton_batch.runs.status import JobStatus, ProviderTrouble, RunState, Status, place
+from layton_batch.runs.status import JobStatus, RunState, Status, place
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.store.rows import reserve
 from tests.support.batch_states import ended, flying, planned, submitting
@@ -38,10 +34,6 @@ def status(
     batches: Sequence[Batch] = (), state: RunState = RunState.RUNNING, *, jobs: Sequence[JobStatus] = (JOB,)
 ) -> Status:
     return Status("lab", state, None, Decimal("0.1"), Decimal("0.5"), tuple(jobs), tuple(batches))
-
-
-def failing(provider: str = "openai", reason: str = "openai: poll: connection refused", **changes: object) -> Batch:
-    return flying(**{"provider": provider, "reason": reason, "failures": 1, "due_at": NOW + 60.0, **changes})
 
 
 def test_a_batch_is_planned_uploaded_at_the_provider_over_or_lost() -> None:
@@ -63,19 +55,6 @@ def test_the_table_has_planned_uploaded_running_answered_and_failed_requests_apa
     assert list(table.cells(OutputForm.TERMINAL)) == [["predict", "openai", "2", "24", "3", "4", "5", "6", "6"]]
 
 
-@pytest.mark.parametrize(
-    ("first", "note"),
-    [
-        (JOB, "2 jobs not planned yet: 6 answers still to come"),
-        (replace(JOB, succeeded=9, waiting=0, where={}), "2 jobs not planned yet: the next step plans what is judged"),
-    ],
-)
-def test_a_note_on_unplanned_jobs_says_what_they_wait_for(first: JobStatus, note: str) -> None:
-    judging = replace(JOB, role="judge", requests=0, succeeded=0, errored=0, missing=0, waiting=0, planned=False)
-    assert jobs_table([first, judging, judging]).notes == (note,)
-    assert jobs_table([first]).notes == ()
-
-
 def test_json_tells_of_each_open_batch_when_it_was_read_is_asked_next_and_what_is_set_aside() -> None:
     one = flying(submitted_at=NOW, read_at=NOW + 60, due_at=NOW + 90, deadline_at=NOW + 3600)
     document = RunResult(replace(status([one, ended()]), expected_ends={one.id: NOW + 600})).as_json()
@@ -90,97 +69,19 @@ def test_json_tells_of_each_open_batch_when_it_was_read_is_asked_next_and_what_i
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(45, "45 s"), (119, "119 s"), (720, "12 min"), (12_600, "3.5 h"), (172_800, "2.0 d"), (-5, "0 s")],
+    [(119, "119 s"), (720, "12 min"), (12_600, "3.5 h"), (172_800, "2.0 d"), (-5, "0 s")],
 )
 def test_durations_are_short(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 
-def test_what_the_provider_said_and_what_to_do_next_stand_below(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_provider_said_stands_below(capsys: pytest.CaptureFixture[str]) -> None:
     refused = ended(state=Lifecycle.COLLECTED, outcome=BatchOutcome.FAILED, reason="the file is broken")
     RunResult(status([refused], RunState.DONE), words={"predict-m": [("bad\x1b[2J prompt", 2)]}).show_status(NOW)
     said = " ".join(capsys.readouterr().out.split())
     assert "no answer predict-m: 12 requests = 3 succeeded + 2 errored (invalid_request 2) + 1 missing" in said
     assert "openai said (2): bad" in said
     assert "\x1b[2J" not in said
-    correct, retry = next_steps(status([refused], RunState.DONE))
-    assert correct == (
-        "openai refused 2 requests of m, and would refuse the same again. Correct 'm' in [[models]] of the manifest by "
-        "what openai said, then `layton-batch run` it again."
-    )
-    assert retry == "1 request without an answer: `layton-batch retry lab` gives them one more attempt."
-
-
-def test_a_budget_that_reserves_expected_costs_is_not_told_to_do_so() -> None:
-    stopped = status([planned()], RunState.OVER_BUDGET)
-    [advice], [other] = next_steps(stopped), next_steps(stopped, reserves_expected=True)
-    assert 'set bound = "expected"' in advice
-    assert "bound" not in other
-    assert "lower [budget] safety" in other
-
-
-def test_a_lost_batch_is_named_with_the_two_commands_that_end_it() -> None:
-    [step] = next_steps(status([flying(state=Lifecycle.LOST)], RunState.NEEDS_PERSON))
-    assert "layton-batch resolve lab predict-m.s0000.a1 --adopt ID (it is there), --not-made (it is not), or" in step
-
-
-def test_a_running_run_says_what_to_do_about_a_batch_that_waits_for_a_person() -> None:
-    going, stuck = flying(), planned(id="other", needs_person=True, reason="mistral: creates answered with HTTP 429")
-    assert next_steps(status([going, stuck])) == next_steps(status([stuck], RunState.NEEDS_PERSON))
-    assert next_steps(status([going, stuck])) != next_steps(status([going]))
-
-
-def test_a_cancelled_run_names_the_commands_that_continue_it() -> None:
-    [step] = next_steps(status([ended()], RunState.CANCELLED))
-    assert "`layton-batch retry lab` and then `run` continue it" in step
-
-
-def test_a_run_without_models_has_no_leaderboard_to_see() -> None:
-    [step] = next_steps(status([ended()], RunState.DONE, jobs=[]))
-    assert "add [[models]]" in step
-    assert "leaderboard" not in step
-
-
-def test_one_reason_of_several_batches_is_one_line_and_creates_of_unknown_cost_are_named(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    held = [planned(id=name, reason="held back: openai: creates answered with HTTP 503") for name in ("a", "b", "c")]
-    counts = {"given_up_creates": 3, "closed_creates": 1, "extra_batches": 1}
-    paid = ended(id="d", state=Lifecycle.COLLECTED, **counts, creates_usd=Decimal("0.5"))
-    RunResult(status([*held, paid])).show_status(NOW)
-    said = " ".join(capsys.readouterr().out.split())
-    assert "planned a and 2 more: held back: openai: creates answered with HTTP 503" in said
-    assert said.count("held back") == 1
-    assert (
-        "collected d: 2 creates of it were given up, and may have been billed: at most $0.5000; openai made 1" in said
-    )
-
-
-def test_a_provider_s_trouble_is_told_when_it_begins_while_it_lasts_and_at_its_end() -> None:
-    trouble = ProviderTrouble("openai", "HTTP 503: busy", 12, NOW - 3600, NOW + 60)
-    lines, down = TroubleLines(), replace(status([failing()]), troubles=(trouble,))
-    assert list(lines.lines(down, NOW)) == [trouble_line(trouble)]
-    assert list(lines.lines(down, NOW + 30)) == []
-    assert len(list(lines.lines(down, NOW + TROUBLE_SECONDS))) == 1
-    assert list(lines.lines(status([flying()]), NOW + TROUBLE_SECONDS + 1)) == ["openai answers again"]
-
-
-def test_a_trouble_names_provider_number_moment_and_its_own_sentence() -> None:
-    trouble = ProviderTrouble("gemini", "Quota\x1b[2J exceeded", 40, NOW - 3600, NOW + 60)
-    said = trouble_line(trouble)
-    assert said.startswith("gemini: 40 requests wait since 2027-01-15 07:00 UTC; next try 08:01:00 UTC: Quota")
-    assert "\x1b" not in said
-    document = RunResult(replace(status([failing()]), troubles=(trouble,))).as_json()["troubles"]
-    assert document == [
-        {
-            "provider": "gemini",
-            "message": "Quota\x1b[2J exceeded",
-            "requests": 40,
-            "needs_person": False,
-            "since": "2027-01-15T07:00:00Z",
-            "next_try": "2027-01-15T08:01:00Z",
-        }
-    ]
 
 
 def test_what_was_spent_above_the_stated_bounds_is_said() -> None:
@@ -191,22 +92,6 @@ def test_what_was_spent_above_the_stated_bounds_is_said() -> None:
     assert RunResult(above).as_json()["above_bounds_usd"] == "0.25"
     assert "$0.2500 above the bounds that were set aside" in money_line(above)
     assert "above" not in money_line(status([cheap]))
-
-
-def test_the_screen_has_one_bar_and_a_line_a_provider_with_its_trouble() -> None:
-    trouble = ProviderTrouble("groq", "Rate limit reached", 6, NOW, NOW + 60)
-    jobs = [JOB, replace(JOB, provider="groq", succeeded=0, errored=0, missing=0, waiting=12, where={"planned": 12})]
-    now = replace(status([flying()], jobs=jobs), to_come=12, troubles=(trouble,))
-    console = Console(file=io.StringIO(), width=100, force_terminal=False)
-    console.print(screen(now, NOW, 100))
-    assert isinstance(console.file, io.StringIO)
-    first, bar, openai, groq, said, hint = console.file.getvalue().splitlines()
-    assert "6 of 36 requests answered; spent $0.1000" in first
-    assert bar == "━" * 13 + "─" * 67
-    assert openai.split() == ["openai", "6", "of", "12;", "3", "to", "send,", "3", "at", "the", "provider"]
-    assert groq.split() == ["groq", "0", "of", "12;", "12", "to", "send"]
-    assert said.strip() == trouble_line(trouble)
-    assert "Ctrl-C" in hint
 
 
 def test_a_line_of_progress_says_how_far_the_run_is_and_where_requests_are() -> None:

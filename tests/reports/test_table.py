@@ -6,7 +6,6 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from operator import itemgetter
 
 import pytest
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from layton_batch.columns import DATA, FOR_PEOPLE, Column, OutputForm, Table, columns
 from layton_batch.records import JsonValue
 from layton_batch.reports import table as tables
-from layton_batch.reports.table import as_csv, as_html, as_markdown, folded, show
+from layton_batch.reports.table import as_csv, as_html, as_markdown, show
 
 BOARD = Table(
     (
@@ -51,13 +50,6 @@ def test_a_column_is_said_once_and_stands_where_it_belongs(capsys: pytest.Captur
     assert [" ".join(cell.split()) for cell in cells] == [cell for row in people for cell in row]
     show(BOARD)
     assert [line.split() for line in capsys.readouterr().out.splitlines()][-2:] == people[1:]
-
-
-def test_a_total_is_the_last_row_for_people_and_in_no_data() -> None:
-    table = replace(one("a"), total=("total", 9))
-    assert [row[0] for row in table.cells(OutputForm.MARKDOWN)] == ["a", "total"]
-    assert as_csv(table).splitlines()[-1] == "a,1"
-    assert len(table.records()) == 1
 
 
 @given(texts, texts)
@@ -97,12 +89,6 @@ def test_rich_markup_and_control_characters_are_only_text(capsys: pytest.Capture
     assert all(text in shown for text in ("[red]head[/]", "[bold]x[/]", "[b]title[/]", "[i]note[/] row"))
     assert not {"\x1b", "\u202e"} & set(shown)
     assert len(shown.splitlines()) == 4
-
-
-def test_a_sentence_breaks_at_a_blank_and_a_name_after_a_hyphen() -> None:
-    assert folded("gpt-5.1 is not known here", 12).split("\n") == ["gpt-5.1 is ", "not known ", "here"]
-    assert folded("claude-opus-thinking", 14).split("\n") == ["claude-opus-", "thinking"]
-    assert folded("x" * 50, 20).split("\n") == ["x" * 20, "x" * 20, "x" * 10]
 
 
 def test_no_column_is_lost_however_narrow_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
