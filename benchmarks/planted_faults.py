@@ -6,6 +6,7 @@ not caught, where its old text does not occur exactly once, and where a test fai
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -58,9 +59,10 @@ def read_faults() -> list[PlantedFault]:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Play the faults and print a table; 1 where one is not caught."""
-    faults = [
-        fault for fault in read_faults() if not arguments or any(a in f"{fault.area} {fault.name}" for a in arguments)
-    ]
+    parser = argparse.ArgumentParser(prog="scripts/bench planted", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    names = parser.parse_args(list(arguments)).names
+    faults = [fault for fault in read_faults() if not names or any(a in f"{fault.area} {fault.name}" for a in names)]
     with tempfile.TemporaryDirectory(prefix="planted-") as name:
         copy = Path(name)
         _copy_project(copy)

@@ -120,7 +120,7 @@ def _summary(entry: ImportResult) -> str:
         parts.append(f"{plural(len(entry.missing), 'item')} of the run without one ({first_of(entry.missing)})")
     if entry.unparsed:
         parts.append(
-            f"{entry.unparsed} in another form than the task asks for, which count as wrong (a plain answer belongs in "
+            f"{entry.unparsed} in another form than the task asks for, counted as wrong (a plain answer belongs in "
             "a column 'answer')"
         )
     if entry.verdicts:
