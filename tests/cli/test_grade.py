@@ -42,6 +42,12 @@ def test_several_models_are_ranked_with_intervals_and_kinds_of_failure_as_each_i
     assert ends == pytest.approx(found["best"]["interval"], abs=2.5)  # drawn with another number of models beside it
 
 
+def test_a_board_needs_one_prediction_an_item_and_one_file_may_have_more() -> None:
+    twice, other = lines("twice.jsonl", replies("A") * 2), lines("a=b.jsonl", replies("A"))  # a path with a sign is one
+    assert call("grade", "mcq_idk", "--predictions", twice, "--json").table()["n"] == 2
+    assert call("grade", "mcq_idk", "--predictions", twice, "--predictions", other).code == 2
+
+
 def test_a_folder_and_a_pattern_are_a_model_a_file_and_names_are_made_unique() -> None:
     for folder in ("x", "y"):
         Path(folder).mkdir()
