@@ -222,8 +222,8 @@ def jury_board(run: Run, rules: ScoringRules) -> JuryBoard:
     """The jury's board of the first round, by rules that say what is known of the jury beside whose votes the labels
     stand."""
     other_jury, drifted = has_labels_of_another_jury(run), is_drift(judge_drift(run, rules.metric))
-    known = replace(rules, other_jury=other_jury, drifted=drifted, unsure=run.load_labels().unsure)
-    return JuryBoard(*evidence(run, rules.metric), known)
+    rules = replace(rules, other_jury=other_jury, drifted=drifted, unsure=run.load_labels().unsure)
+    return JuryBoard(*evidence(run, rules.metric), rules)
 
 
 def answered_by_others(run: Run) -> frozenset[str]:
