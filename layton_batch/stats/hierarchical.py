@@ -562,4 +562,5 @@ def fit(
     ]
     by_maker = evidence.maker_evidence(np.concatenate([np.zeros((points, len(_KIND), 0)), *by_author], axis=2), authors)
     kindness = np.exp(by_maker - _log_sum(by_maker, 1)[:, None])
+    unsure = unsure if counts.is_labelled.any() else 0.0  # without labels none is missing
     return Fit(evidence, shared, vote_logs, kindness, other_jury, drifted, unsure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -16,7 +17,7 @@ from layton_batch.scoring.label_plan import AS_SHORT
 from tests.labels.conftest import Copied
 from tests.labels.label_runs import ANNOTATED, WITH_GOLD, answers, board, exported, labels_used
 from tests.labels.opened_app import Opened, opened
-from tests.support.cli_harness import call
+from tests.support.cli_harness import Ending, call
 
 
 def number_of_labels(root: Path) -> int:
@@ -74,15 +75,24 @@ def test_one_annotator_in_two_apps_gets_different_answers_and_an_app_that_ended_
         assert here.shown() == left
 
 
+def half_width(end: Ending) -> float:
+    rows = end.json
+    assert isinstance(rows, list)
+    return mean(row["half_width"] for row in rows)
+
+
 def test_unsure_is_no_label_takes_an_earlier_one_away_and_shows_the_answer_to_somebody_else(copied: Copied) -> None:
     root = copied(ANNOTATED)
     with opened(root) as ada:
-        shown = ada.label()
+        shown, *_ = (ada.label() for _ in range(6))
+        sure = half_width(call("leaderboard", root.name, "--format", "json"))
         assert ada.post("/unsure", id=shown).status_code == 303
-        assert number_of_labels(root) == 0
+        assert number_of_labels(root) == 5
         assert ada.shown() != shown
         assert "unsure" in ada.get("/progress.json").json()["unsure"]
-        assert "unsure" in call("leaderboard", root.name).err
+        unsure = call("leaderboard", root.name, "--format", "json")
+        assert "unsure" in unsure.err
+        assert half_width(unsure) > sure
         bob = ada.named("bob")
         assert shown in {bob.label() for _ in range(3)}
         assert not ada.get("/progress.json").json()["unsure"]
