@@ -149,7 +149,7 @@ class Job:
     identity: str = ""  # what it asks by (runs/jobs.py)
     retired: bool = False  # the manifest no longer has it: its answers stay on disk, and nothing more is sent
     news: int = 0  # grows with each batch that is entered or collected for its requests
-    is_stale: bool = False  # it is graded, and answers that it wants came since
+    is_stale: bool = False  # it is graded, and answers that it wants came, or were asked for in vain, since
 
     @property
     def is_anchor(self) -> bool:

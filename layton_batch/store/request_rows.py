@@ -297,13 +297,11 @@ def _settle(connection: Connection, key: int, again: Sequence[bytes]) -> None:
 
 
 def _tell_other_jobs(connection: Connection, key: int) -> None:
-    """Note that there is news of other jobs, of whichever run, that want answers which a batch has brought."""
-    requests, jobs, batches, answers = schema.requests, schema.jobs, schema.batches, schema.answers
-    brought = select(answers.c.fingerprint).join(
-        schema.attempts,
-        and_(schema.attempts.c.batch == answers.c.batch, schema.attempts.c.fingerprint == answers.c.fingerprint),
-    )
-    brought = brought.where(schema.attempts.c.batch == key, answers.c.state == AnswerState.ANSWERED)
+    """Note that there is news of other jobs, of whichever run, that want answers which a batch has asked for last."""
+    requests, jobs, batches = schema.requests, schema.jobs, schema.batches
+    attempts, answers = schema.attempts, schema.answers
+    still_its = and_(answers.c.fingerprint == attempts.c.fingerprint, answers.c.batch == attempts.c.batch)
+    brought = select(attempts.c.fingerprint).join(answers, still_its).where(attempts.c.batch == key)
     run_id, job_id = connection.execute(select(batches.c.run_id, batches.c.job_id).where(batches.c.key == key)).one()
     sharing = select(requests.c.job).where(requests.c.answer.in_(brought), ~requests.c.retired)
     own = and_(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
