@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock
 from layton_batch.errors import (
+    AnotherDriverError,
     DataError,
     ManifestError,
     MissingKeyError,
@@ -84,23 +85,32 @@ def open_run(
     Raises AnotherDriverError where another process drives the run, StoreError where the run's state is elsewhere or
     cannot be used, DataError and ManifestError for what is wrong with the inputs.
     """
-    clock = clock or SystemClock()
+    clock, folder = clock or SystemClock(), home_of(manifest, runs)
     pacing = replace(pacing or settings.pacing, poll=poll_seconds or None)
+    latest = _latest_revision(folder)
     inputs = _Inputs(
-        manifest, home_of(manifest, runs), settings, clock, pacing,
-        only_scores=only_scores, calls_providers=not only_scores,
-    )  # fmt: skip
+        manifest, folder, settings, clock, pacing, only_scores=only_scores, calls_providers=not only_scores
+    )
     inputs.check()
-    if before_it_begins is not None and not inputs.folder.manifest.exists():
+    if before_it_begins is not None and not folder.manifest.exists():
         before_it_begins()
-    with _opened(inputs, inputs.revision()) as run:
+    with _opened(inputs, inputs.revision(), latest) as run:
         yield run
 
 
+def _latest_revision(folder: RunFolder) -> bytes | None:
+    """Return what the folder says of the run's revisions; None before there is a run."""
+    try:
+        return folder.manifest.read_bytes()
+    except OSError:
+        return None
+
+
 @contextmanager
-def _opened(inputs: _Inputs, request_digest: str | None) -> Iterator[Run]:
+def _opened(inputs: _Inputs, request_digest: str | None, latest: bytes | None = None) -> Iterator[Run]:
     """Open a run and yield it. ``request_digest``: digest of what the manifest asks now; None: keep the run's latest
-    revision, and plan nothing else.
+    revision, and plan nothing else. ``latest``: what that one was before the manifest was read: a command that was
+    suspended meanwhile would take a later edit back.
     """
     from layton_batch.store.intents import read_past
     from layton_batch.store.run_lock import driving
@@ -120,6 +130,9 @@ def _opened(inputs: _Inputs, request_digest: str | None) -> Iterator[Run]:
         _same_folder(store, folder)
         _make(folder.root)
         stack.enter_context(driving(store, folder.lock, clock.now()))
+        if request_digest is not None and _latest_revision(folder) != latest:
+            reason = f"run {run_id} was begun or revised since this command read its manifest: call again"
+            raise AnotherDriverError(reason)
         _sweep(folder)
         store.intents, store.now = folder.intents, clock.now
         if request_digest is not None:
@@ -235,7 +248,7 @@ def open_copied(
         begins_at=0.0,  # so that each plan of a new run gives the same names
     )  # fmt: skip
     inputs.check_labels()
-    with _opened(inputs, inputs.revision()) as run:
+    with _opened(inputs, inputs.revision(), _latest_revision(folder)) as run:
         yield run
 
 

@@ -14,6 +14,7 @@ from layton_batch.clock import SystemClock
 from layton_batch.errors import AnotherDriverError
 from layton_batch.providers import connect
 from layton_batch.records import Submission
+from layton_batch.runs.open import open_run
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome
 from tests.support.cli_harness import call, desk
@@ -49,6 +50,17 @@ def test_a_second_process_is_refused_and_changes_nothing(tmp_path: Path) -> None
                 pass
         assert (bench.events(QUIZ), run.folder.manifest.read_bytes()) == (before, document)
         assert drive(run, once=False, stop_at=None).state is RunState.DONE
+
+
+def test_a_process_that_read_the_manifest_before_another_one_revised_the_run_takes_nothing_back(tmp_path: Path) -> None:
+    """It was suspended between the two, and waits for no lock any more."""
+    with lab(tmp_path) as bench:
+        late = open_run(
+            bench.manifest(QUIZ), bench.runs, bench.settings, before_it_begins=lambda: bench.plan_only(several(2))
+        )
+        with pytest.raises(AnotherDriverError, match="revised"), late:
+            pass
+        assert len(bench.read(several(2)).jobs) == 2
 
 
 def test_who_is_suspended_before_it_pays_keeps_the_others_out_and_goes_on(
