@@ -86,29 +86,22 @@ def test_a_cancel_that_nobody_here_asked_for_is_a_persons(
         assert machine.collected(Collect(end), None, NOW, ends=ends).after.needs_person is needs_person
 
 
-def test_a_batch_that_a_person_stops() -> None:
-    before = flying(due_at=NOW + 9)
-    claim(before, machine.to_stop(before, NOW), "cancelling", state=CANCELLING, due_at=NOW)
-
-
 @pytest.mark.parametrize("reply", [snapshot(status="validating"), ODD])
 def test_a_provider_that_does_not_show_that_it_stops_is_asked_again_and_told_of_once(
     reply: Snapshot | UnknownStatusError,
 ) -> None:
     before = flying(state=CANCELLING)
+    claim(
+        flying(due_at=NOW + 9), machine.to_stop(flying(due_at=NOW + 9), NOW), "cancelling", state=CANCELLING, due_at=NOW
+    )
     assert machine.is_to_stop(before, reply)
     assert not machine.is_to_stop(flying(), reply)
+    for other in (snapshot(CANCELLING), snapshot(ENDED), busy(), NOT_FOUND):
+        assert not machine.is_to_stop(before, other)
     decision = machine.after_snapshot(before, reply, AT, refused(409))
     assert (told(decision)[-1], decision.after.failures) == ("cancel_failed", 1)
     assert told(machine.after_snapshot(decision.after, reply, AT, refused(409))) == []
     claim(before, machine.not_stopped(before, busy()), "cancel_failed", failures=1, failed_status=429)
-
-
-@pytest.mark.parametrize("reply", [snapshot(CANCELLING), snapshot(ENDED), busy(), NOT_FOUND])
-def test_a_provider_that_stops_the_batch_or_says_nothing_of_it_is_not_asked_to_stop_it(
-    reply: Snapshot | ProviderError,
-) -> None:
-    assert not machine.is_to_stop(flying(state=CANCELLING), reply)
 
 
 @pytest.mark.parametrize(
@@ -187,13 +180,10 @@ def failed(before: Batch, error: ProviderError, at: machine.DecisionLimits = AT,
     return machine.after_download(before, DownloadResult(ROWS, error, **more), at)
 
 
-def test_what_is_all_there_is_filed_also_where_a_call_failed() -> None:
-    for error in (None, busy()):
-        assert machine.after_download(ended(), DownloadResult(error=error), AT) == Collect(ended())
-
-
 @pytest.mark.parametrize(("shortfall", "downloads"), [(ANSWERS, DOWNLOADS), (ROWS, 7)])
 def test_a_short_download_is_repeated_while_that_may_help(shortfall: Shortfall, downloads: int) -> None:
+    for error in (None, busy()):  # all is there, also where a call failed
+        assert machine.after_download(ended(), DownloadResult(error=error), AT) == Collect(ended())
     before, at = ended(failures=3, short_downloads=5), replace(AT, now=NOW - DAY)
     again = machine.after_download(before, DownloadResult(shortfall, grew=True), at)
     for number in range(1, downloads):
@@ -289,18 +279,6 @@ def test_a_clock_that_was_behind_when_the_batch_ended_gives_up_no_download() -> 
         assert isinstance(failed(before, error, replace(AT, run_began=NOW - DAY)), Wait)
 
 
-@pytest.mark.parametrize("error", [refused(401), NO_CREDIT])
-def test_a_provider_that_refuses_this_account_its_results_has_a_person_told_in_the_end(error: ProviderError) -> None:
-    for failures in (0, REFUSED_CALLS - 2, REFUSED_CALLS - 1):
-        assert failed(ended(failures=failures), error).after.needs_person is (failures + 1 >= REFUSED_CALLS)
-
-
-def test_waiting_grows_and_is_bounded_whatever_a_provider_asks() -> None:
-    pauses = [PACING.backoff(failures) for failures in range(40)]
-    assert (pauses, pauses[-1]) == (sorted(pauses), PACING.longest_pause)
-    assert [PACING.backoff(0, seconds) for seconds in (3600.0, 60.0)] == [PACING.longest_pause, 60.0]
-
-
 ANSWERED, MISSING = (RequestOutcome.SUCCEEDED, ErrorClass.NONE), (RequestOutcome.MISSING, ErrorClass.NOT_EXECUTED)
 CANCELLED = (RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED)
 ALL = {"r1": ANSWERED, "r2": ANSWERED, "r3": MISSING}
@@ -333,12 +311,6 @@ def test_a_collected_batch_has_an_outcome_for_each_request(
 def test_a_batch_whose_outcomes_do_not_add_up_is_not_collected(ends: Mapping[str, End]) -> None:
     with pytest.raises(AssertionError, match="3 requests, but"):
         machine.collected(Collect(ended()), None, NOW, ends=ends)
-
-
-def test_what_was_refused_to_the_account_is_told_and_marks_the_batch() -> None:
-    refusal = {**ALL, "r3": (RequestOutcome.ERRORED, ErrorClass.ACCOUNT)}
-    move = machine.collected(Collect(ended()), "no credit", NOW, ends=refusal)
-    assert (told(move), move.after.error_class) == (["account_refused", "collected"], ErrorClass.ACCOUNT)
 
 
 # ---- lost: a person decides ----------------------------------------------------------------------------------------

@@ -48,20 +48,15 @@ def test_only_requests_without_an_answer_that_were_surely_not_billed_go_into_ano
         ({"outcome": BatchOutcome.FAILED, "error_class": ErrorClass.RATE_LIMITED}, 1, 1),
         ({"outcome": BatchOutcome.COMPLETED, "error_class": ErrorClass.ACCOUNT}, 1, 1),
         ({"outcome": BatchOutcome.CANCELLED}, 2, 0),  # at the provider
+        ({"outcome": BatchOutcome.CANCELLED, "provider_id": None}, 1, 1),  # withdrawn
     ],
 )
 def test_what_a_provider_had_no_room_for_takes_no_attempt(
     fails: dict[str, object], made: int, turned_away: int
 ) -> None:
-    second = after(FIRST, 2, **fails)
+    second = replace(after(FIRST, 2), **fails)  # type: ignore[arg-type]
     attempts = Attempts.of(second, [FIRST, second])
     assert (attempts.creates, attempts.turned_away) == (made, turned_away)
-
-
-def test_a_batch_that_was_withdrawn_takes_no_attempt() -> None:
-    withdrawn = replace(FIRST, outcome=BatchOutcome.CANCELLED, provider_id=None)
-    second = after(withdrawn, 2)
-    assert Attempts.of(second, [withdrawn, second]).creates == 1
 
 
 def test_attempts_at_another_answer_do_not_count_those_that_were_answered() -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.batches.batch_file import BatchFiles, RequestCosts
 from layton_batch.providers.protocol import Limits
-from tests.support.batch_files import UNKNOWN, files_of
+from tests.support.batch_files import files_of
 
 
 @given(
@@ -37,17 +36,3 @@ def test_every_line_is_in_exactly_one_file_or_named_as_too_large(
             assert 1 <= shard.requests <= most
             assert shard.size_bytes <= most_bytes
             assert shard.max_cost == shard.expected_usd == Decimal("0.5") * len(lines)
-
-
-def test_a_cost_that_is_unknown_for_one_line_is_unknown_for_its_file(tmp_path: Path) -> None:
-    limits = Limits(max_requests=5, max_bytes=100, max_line_bytes=100)
-    with BatchFiles(limits, tmp_path, lambda shard: tmp_path / shard) as files:
-        for cost in (RequestCosts(Decimal(1), Decimal(1)), UNKNOWN):
-            files.add(b"1", cost)
-    assert (files.shards[0].max_cost, files.shards[0].expected_usd) == (None, None)
-
-
-def test_numbering_can_go_on_where_an_earlier_plan_stopped(tmp_path: Path) -> None:
-    limits = Limits(max_requests=1, max_bytes=100, max_line_bytes=100)
-    shards, _ = files_of([b"1", b"2"], limits, tmp_path, first=3)
-    assert [shard.id for shard in shards] == ["s0003", "s0004"]

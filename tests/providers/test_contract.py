@@ -11,9 +11,8 @@ from layton_batch.errors import AmbiguousCallError, ProviderReplyError, Transien
 from layton_batch.providers import provider_class
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
-from layton_batch.states import BatchOutcome, ErrorClass, RequestOutcome
+from layton_batch.states import BatchOutcome, RequestOutcome
 from layton_batch.testing.providers import Answer, Loopback, ProviderContract
-from tests.support.sandbox_clients import bench
 
 NAMES = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword", "openrouter", "xai")
 ROWS = (
@@ -26,22 +25,24 @@ LOST = tuple(Fault(provider=name, on="create", action="drop_after", times=1) for
 """Every provider's first create is carried out, and its reply dropped."""
 
 
+def running(*faults: Fault) -> Iterator[Sandbox]:
+    with Sandbox(SandboxConfig(batch_seconds=0.05, faults=faults)) as sandbox:
+        yield sandbox
+
+
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(batch_seconds=0.05)) as running:
-        yield running
+    yield from running()
 
 
 @pytest.fixture(scope="module")
 def bent() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(batch_seconds=0.05, faults=ROWS)) as running:
-        yield running
+    yield from running(*ROWS)
 
 
 @pytest.fixture(scope="module")
 def losing() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(batch_seconds=0.05, faults=LOST)) as running:
-        yield running
+    yield from running(*LOST)
 
 
 class Contract(ProviderContract):
@@ -124,27 +125,3 @@ class TestXai(Contract):
         """There are no status words to be unknown: a reading without counts is what cannot be understood."""
         with Loopback(Answer(body=b'{"batch_id": "b-1", "name": "n"}')) as server, pytest.raises(ProviderReplyError):
             self.connect(server.url).snapshot("b-1")
-
-    def test_what_a_cancel_stopped_is_told_row_by_row(self, tmp_path: Path) -> None:
-        with bench() as b:
-            provider = self.connect(b.sandbox.url)
-            _, provider_id = self.submitted(provider, tmp_path, "rows")
-            b.clock.forward(6)
-            provider.cancel(provider_id)
-            b.clock.forward(10)
-            assert provider.snapshot(provider_id).outcome is None  # its counts have not settled
-            b.clock.forward(200)
-            ended = provider.snapshot(provider_id)
-            rows = self.responses(provider, ended)
-        assert ended.outcome is BatchOutcome.CANCELLED
-        outcomes = [RequestOutcome.CANCELLED, RequestOutcome.CANCELLED, RequestOutcome.SUCCEEDED]
-        assert sorted(row.outcome for row in rows) == outcomes
-
-    def test_a_file_that_cannot_be_read_fails_the_batch_with_the_providers_words(self, tmp_path: Path) -> None:
-        with bench(Fault(on="batch", action="fail", name="JSONL file validation failed: line 2")) as b:
-            provider = self.connect(b.sandbox.url)
-            _, provider_id = self.submitted(provider, tmp_path, "rows")
-            b.end()
-            ended = provider.snapshot(provider_id)
-        assert (ended.outcome, ended.error_class) == (BatchOutcome.FAILED, ErrorClass.INVALID_REQUEST)
-        assert ended.message == "JSONL file validation failed: line 2"

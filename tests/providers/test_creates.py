@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import AmbiguousCallError, FileError, MissingKeyError, ProviderError, TransientProviderError
-from layton_batch.providers import BUILT_IN, closing, connect
-from layton_batch.providers.protocol import Access, CallLimits
+from layton_batch.errors import AmbiguousCallError, FileError, ProviderError
+from layton_batch.providers import BUILT_IN, connect
+from layton_batch.providers.protocol import Access
 from layton_batch.records import JsonValue, Submission
-from layton_batch.testing.providers import Answer, Loopback
 
 from .conftest import KEY, Play, Serve, reply
 from .documents import anthropic_batch
@@ -38,19 +37,6 @@ def test_a_create_whose_reply_names_no_batch_may_have_made_one(
     assert (server.posts(), KEY in str(caught.value)) == (1, False)
 
 
-def test_a_create_that_was_given_up_may_have_made_a_batch_and_a_refused_connection_did_nothing(
-    serve: Serve, submission: Submission
-) -> None:
-    provider, server = serve("openai", Answer(hold=True), timeout=0.2)
-    with pytest.raises(AmbiguousCallError):
-        provider.create(submission)
-    assert server.called.wait(10.0)  # the call may come in later
-    assert server.posts() == 1
-    nobody = Access(KEY, "http://127.0.0.1:1/v1", CallLimits(2.0))
-    with closing(connect("openai", nobody)) as provider, pytest.raises(TransientProviderError):
-        provider.create(submission)
-
-
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_what_is_missing_here_is_no_call(play: Play, submission: Submission, name: str, tmp_path: Path) -> None:
     provider, server = play(name, {"": {}})
@@ -64,35 +50,6 @@ def test_what_is_missing_here_is_no_call(play: Play, submission: Submission, nam
         with pytest.raises(FileError, match="absent"):
             provider.upload(gone)
     assert server.calls == []
-    with pytest.raises(MissingKeyError, match=r"_KEY|_TOKEN"):
-        connect(name, None).create(submission)
-
-
-def test_what_an_sdk_raises_before_it_sends_is_not_taken_for_an_earlier_reply(
-    serve: Serve, submission: Submission, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(**_named: object) -> None:
-        raise ValueError("no such argument")
-
-    provider, server = serve("openai", reply({"id": "another", "status": "in_progress"}))
-    assert provider.snapshot("another").provider_id == "another"
-    monkeypatch.setattr(provider._open().batches, "create", refuse)  # type: ignore[attr-defined]
-    with pytest.raises(AmbiguousCallError, match="no such argument"):
-        provider.create(submission)
-    assert server.posts() == 0
-
-
-@pytest.mark.parametrize("name", [name for name in BUILT_IN if name != "vertex"])
-@pytest.mark.parametrize("status", [301, 307])
-def test_a_redirected_create_is_not_followed_and_may_have_been_carried_out(
-    play: Play, submission: Submission, name: str, status: int
-) -> None:
-    with Loopback(reply({"id": "batch_elsewhere"})) as elsewhere:
-        moved = Answer(status, b"<html>moved</html>", {"location": f"{elsewhere.url}/v1/batches"})
-        provider, server = play(name, {"": moved})
-        with pytest.raises(AmbiguousCallError):
-            provider.create(submission)
-        assert (len(server.calls), elsewhere.calls) == (1, [])
 
 
 @pytest.mark.parametrize("ending", [b"", b"\n"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
+from itertools import product
 
 import pytest
 
@@ -47,22 +48,12 @@ SETTINGS = (
 )
 
 
-def specs(provider: str) -> Iterator[ModelSpec]:
-    for number, settings in enumerate(SETTINGS):
-        for model in ("larch-2-mini", MODELS.get(provider, "other/one:é")):
-            yield ModelSpec(f"m{number}", provider, model, "family", **settings)  # type: ignore[arg-type]
-
-
-def requests(provider: str) -> Iterator[Request]:
-    for spec in specs(provider):
-        for number, prompt in enumerate(PROMPTS):
-            yield Request(f"r0a1b2c3d-4e5f6a7b-{number:06d}", str(number), spec, prompt)
-
-
 def encoded(provider: str) -> Iterator[tuple[Request, bytes]]:
     """A line a request; where the dialect refuses it, how."""
-    dialect = connect(provider, None)
-    for request in requests(provider):
+    dialect, names = connect(provider, None), ("larch-2-mini", MODELS.get(provider, "other/one:é"))
+    for (number, settings), model, (place, prompt) in product(enumerate(SETTINGS), names, enumerate(PROMPTS)):
+        spec = ModelSpec(f"m{number}", provider, model, "family", **settings)  # type: ignore[arg-type]
+        request = Request(f"r0a1b2c3d-4e5f6a7b-{place:06d}", str(place), spec, prompt)
         try:
             yield request, request_line(dialect, request)
         except ManifestError as error:

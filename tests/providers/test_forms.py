@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from layton_batch import errors
-from layton_batch.providers import connect, problems
+from layton_batch.providers import connect, knows_models, problems
 from layton_batch.providers.wire_errors import failure_class, named_in
 from layton_batch.providers.wire_json import request_line
 from layton_batch.records import JsonValue, Response, Snapshot, Submission
@@ -83,12 +83,6 @@ def test_a_system_text_is_marked_where_the_cache_of_the_model_keeps_it(
     request = make_request("anthropic", model=model, system=system)
     body = connect("anthropic", None).encode(request)["params"]
     assert body["system"] == (expected or system)  # type: ignore[index, call-overload]
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**70, [{"deep": float("-inf")}]])
-def test_params_that_json_lacks_are_an_error_naming_the_model(value: object) -> None:
-    with pytest.raises(errors.ManifestError, match=r"'shown'.*params"):
-        request_line(connect("openai", None), make_request("openai", params={"x": value}))
 
 
 def test_a_request_with_an_image_is_refused_before_its_whole_batch_would_fail() -> None:
@@ -164,6 +158,14 @@ def test_a_cancel_at_xai_is_believed_when_its_counts_have_settled(
 ])  # fmt: skip
 def test_the_requests_a_damaged_line_names_are_read_outside_of_texts(line: bytes, names: list[str]) -> None:
     assert named_in(line) == names
+
+
+@cases("models.jsonl")
+def test_what_a_provider_says_of_a_model_is_read(play: Play, case: Case) -> None:
+    """A model of OpenRouter runs as batches if its catalogue has a price for them."""
+    knows = knows_models(play(case["provider"], {"": case["reply"]})[0])
+    notice = knows and knows.about(case["model"])
+    assert (notice and asdict(notice) | {"ends": notice.ends and notice.ends.isoformat()}) == case["notice"]
 
 
 # ---- lists -----------------------------------------------------------------------------------------------------------

@@ -53,25 +53,6 @@ def test_a_file_is_sent_under_its_own_name_unless_an_interrupted_upload_left_it(
     assert (provider.upload(submission), server.posts()) == ("ours", 0)
 
 
-NONE: JsonValue = {"data": []}
-BAD_ROW: JsonValue = {"detail": [{"loc": ["file"], "msg": "row 3: bad role", "type": "value_error"}]}
-
-
-@pytest.mark.parametrize(("name", "answer", "expected"), [
-    ("openai", routes({"GET /files": NONE, "POST /files": reply({}, 500)}), TransientProviderError),
-    ("mistral", routes({"GET /files": NONE, "POST /files": reply(BAD_ROW, 422)}), RequestRefusedError),
-    *(("mistral", reply(page), ProviderReplyError) for page in ({}, {"error": "down"}, {"data": None})),
-    *(("together", answer, TransientProviderError) for answer in (reply({}, 500), Answer(drop=True))),
-    *(("together", answer, ProviderReplyError) for answer in (reply({"odd": 1}, 409), reply({"no": "location"}))),
-])  # fmt: skip
-def test_an_upload_that_fails_is_told_from_one_that_cannot_be_read(
-    serve: Serve, submission: Submission, name: str, answer: Any, expected: type[ProviderError]
-) -> None:
-    with pytest.raises(expected) as caught:
-        serve(name, answer)[0].upload(submission)
-    assert type(caught.value) is expected
-
-
 def test_togethers_bytes_are_uploaded_once_found_again_and_sent_to_the_storage_without_the_key(
     serve: Serve, submission: Submission
 ) -> None:
@@ -202,3 +183,22 @@ def test_what_cannot_be_cancelled_says_so_unless_it_has_ended(play: Play) -> Non
     play("openrouter", {"": status("completed")})[0].cancel("batch_1")
     declared = connect("vertex", None).capabilities
     assert (declared.tag, declared.certain_find, declared.cancel) == (False, False, False)
+
+
+NONE: JsonValue = {"data": []}
+BAD_ROW: JsonValue = {"detail": [{"loc": ["file"], "msg": "row 3: bad role", "type": "value_error"}]}
+
+
+@pytest.mark.parametrize(("name", "answer", "expected"), [
+    ("openai", routes({"GET /files": NONE, "POST /files": reply({}, 500)}), TransientProviderError),
+    ("mistral", routes({"GET /files": NONE, "POST /files": reply(BAD_ROW, 422)}), RequestRefusedError),
+    *(("mistral", reply(page), ProviderReplyError) for page in ({}, {"error": "down"}, {"data": None})),
+    *(("together", answer, TransientProviderError) for answer in (reply({}, 500), Answer(drop=True))),
+    *(("together", answer, ProviderReplyError) for answer in (reply({"odd": 1}, 409), reply({"no": "location"}))),
+])  # fmt: skip
+def test_an_upload_that_fails_is_told_from_one_that_cannot_be_read(
+    serve: Serve, submission: Submission, name: str, answer: Any, expected: type[ProviderError]
+) -> None:
+    with pytest.raises(expected) as caught:
+        serve(name, answer)[0].upload(submission)
+    assert type(caught.value) is expected

@@ -22,16 +22,20 @@ ACME = ServerForm("acme", "https://batch.acme.example/v1", max_tokens="max_token
 BARE = replace(ACME, lists_batches=False, lists_files=False)
 
 
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(SandboxConfig(batch_seconds=0.05)) as running:
+        yield running
+
+
 class TestServer(ProviderContract):
     base_path = "/openai/v1"
     model = "gpt-5.1-2025-11-13"
     form = ACME
 
     @pytest.fixture(autouse=True)
-    def _server(self) -> Iterator[None]:
-        with Sandbox(SandboxConfig(batch_seconds=0.05)) as running:
-            self.sandbox_url = running.url
-            yield
+    def _address(self, sandbox: Sandbox) -> None:
+        self.sandbox_url = sandbox.url
 
     def make(self, access: Access | None) -> OpenAIServer:
         return OpenAIServer(self.form, access)
@@ -70,7 +74,6 @@ def test_a_manifest_runs_on_a_server_of_its_own(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("name", "told"),
     [("openai", "openai"), ("google", "gemini"), ("Acme", "Acme")],
-    ids=["built in", "its key", "form"],
 )
 def test_no_server_gets_the_key_of_another_provider(tmp_path: Path, name: str, told: str) -> None:
     path = tmp_path / "manifest.toml"

@@ -1,4 +1,4 @@
-"""Other hosts that a reply names: no call goes there, but an upload without the key. (test_creates: no create does.)"""
+"""Other hosts that a reply names: no call goes there, but an upload without the key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from layton_batch.errors import ProviderError, ProviderReplyError
+from layton_batch.errors import AmbiguousCallError, ProviderError, ProviderReplyError
 from layton_batch.providers import BUILT_IN
 from layton_batch.providers.http_client import open_client
 from layton_batch.providers.protocol import Access
@@ -60,6 +60,10 @@ def test_no_call_takes_the_key_to_another_host(
     for call in calls:
         with suppress(ProviderError):
             call()
+    before = len(server.calls)
+    with pytest.raises(AmbiguousCallError):  # it may have been carried out
+        provider.create(submission)
+    assert len(server.calls) == before + 1
     assert any(KEY in str(call.headers) for call in server.calls)
     assert not any(KEY in str(call.headers) for call in other.calls)
 

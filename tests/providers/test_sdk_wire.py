@@ -6,15 +6,12 @@ import re
 import tomllib
 from importlib.metadata import version
 
-import pytest
-
 from layton_batch.providers import anthropic as our_anthropic
 from layton_batch.providers import gemini as our_gemini
-from layton_batch.records import Submission
 from layton_batch.testing.providers import Loopback
 from tests.support.paths import ROOT
 
-from .conftest import Serve, reply
+from .conftest import reply
 from .documents import anthropic_batch, gemini_batch
 
 MAJORS = {"openai": 3, "anthropic": 2, "google-genai": 3, "mistralai": 3, "together": 3, "groq": 1}
@@ -44,13 +41,3 @@ def test_the_sdks_speak_the_versions_that_we_pin() -> None:
         google.batches.get(name="batches/1")
         google.close()
     assert [call.path for call in server.calls] == [f"/{our_gemini.VERSION}/batches/1"] == ["/v1/batches/1"]
-
-
-def test_anthropics_version_header_is_ours_whatever_the_sdk_would_send(
-    serve: Serve, submission: Submission, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(our_anthropic, "VERSION", "2031-01-01")
-    provider, server = serve("anthropic", reply(anthropic_batch()))
-    provider.create(submission)
-    provider.snapshot("msgbatch_1")
-    assert [call.headers["anthropic-version"] for call in server.calls] == ["2031-01-01"] * 2

@@ -10,7 +10,6 @@ from email.utils import formatdate
 
 import pytest
 
-from layton_batch.providers.finding import clock_of, intended_at
 from layton_batch.records import JsonValue, ListReading, Submission
 from layton_batch.testing.providers import Answer, HandlerCall
 
@@ -18,13 +17,6 @@ from .conftest import Play, Serve, reply
 from .documents import NOW, anthropic_batch
 
 DAY = 86_400.0
-
-
-def test_the_difference_between_the_clocks_is_taken_from_the_reply(submission: Submission) -> None:
-    """Ours is ten minutes ahead: it is 08:20 here and 08:10 there."""
-    asked = replace(submission, asked_at=NOW + 1200.0)
-    assert intended_at(asked, clock_of({"date": "Fri, 15 Jan 2027 08:10:00 GMT"})) == NOW - 600.0
-    assert intended_at(asked, clock_of({"date": "soon"})) == NOW
 
 
 def listed(name: str, status: str = "ended", made: str = "2027-01-15T08:00:10Z", of: str = "a") -> dict[str, JsonValue]:

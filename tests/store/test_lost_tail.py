@@ -65,15 +65,4 @@ def test_a_log_cut_at_any_commit_is_refused_unless_nothing_paid_is_forgotten(tmp
         assert went_on == sorted(went_on)  # what lost more than another that was refused is refused
         assert 0 < went_on.count(True) < len(ends) / 2
         assert made(here) == 1
-
-
-def test_a_copy_without_its_log_file_sends_nothing_until_it_is_put_back(tmp_path: Path) -> None:
-    text = manifest_text(("together",), limit=1)
-    with lab(tmp_path) as here:
-        copy = submitted(here, text)
-        assert not goes_on(here, text, copy, None)
-        assert made(here) == 1
-        assert goes_on(here, text, copy, (copy / "state.sqlite3-wal").stat().st_size)
-        here.finish(text)
-        assert made(here) == 2  # the model's and the judge's
-        assert set(here.billed().values()) == {1}
+        here.finish_paid_once(text)  # the copy with its whole log goes on

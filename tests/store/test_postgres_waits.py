@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -12,7 +11,6 @@ from sqlalchemy import create_engine, text
 from layton_batch.errors import StoreError
 from layton_batch.store import engine as opening
 from layton_batch.store.engine import open_engine
-from layton_batch.store.run_lock import driving
 from layton_batch.store.run_store import RunStore
 from tests.support.store_rows import NOW, opened, store_on
 
@@ -29,10 +27,9 @@ def until_one_waits(url: str) -> None:
     watching.dispose()
 
 
-@pytest.mark.parametrize("run_id", ["", "another"])
-def test_who_would_write_in_the_middle_of_another_transaction_waits_for_its_end(postgres_url: str, run_id: str) -> None:
+def test_who_would_write_in_the_middle_of_another_transaction_waits_for_its_end(postgres_url: str) -> None:
     with opened(postgres_url) as slow:
-        quick = RunStore(slow.engine, run_id or slow.run_id)
+        quick = RunStore(slow.engine, "another")
         second = threading.Thread(target=lambda: quick.add_event(NOW, None, "second", ""))
         with slow.writing() as writing:
             second.start()
@@ -41,16 +38,6 @@ def test_who_would_write_in_the_middle_of_another_transaction_waits_for_its_end(
             assert "second" not in {event.kind for event in quick.events()}
         second.join()
         assert quick.events()[-1].kind == "second"
-
-
-def test_threads_of_a_driver_take_turns_in_its_session(postgres_url: str, tmp_path: Path) -> None:
-    with opened(postgres_url) as store, driving(store, tmp_path / ".lock", NOW):
-        second = threading.Thread(target=lambda: store.add_event(NOW, None, "second", ""))
-        with store.writing() as writing:
-            second.start()
-            writing.event(NOW, None, "first", "")
-        second.join()
-        assert [event.kind for event in store.events()][-2:] == ["first", "second"]
 
 
 def test_a_host_that_vanishes_within_a_transaction_holds_the_others_up_only_for_some_seconds(

@@ -1,35 +1,19 @@
-"""Schemas: the one in code is the one that is made, another one is refused, and nothing stops half way."""
+"""Schemas: another one is refused, and nothing stops half way."""
 
 from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from pathlib import Path
-from threading import Barrier, Event
 
 import pytest
 import sqlalchemy
-from sqlalchemy import create_engine, event, inspect, select
+from sqlalchemy import create_engine, inspect, select
 
 from layton_batch.errors import StoreError
 from layton_batch.store import schema
-from layton_batch.store.engine import _sqlite_pragmas, open_engine, shown, sqlite_url
+from layton_batch.store.engine import open_engine, shown
 from layton_batch.store.run_store import RunStore
 from tests.support.store_rows import RUN
-from tests.support.tiers import tiered
-
-
-def test_the_schema_in_code_is_the_one_that_is_made(url: str) -> None:
-    engine = open_engine(url)
-    found = inspect(engine)
-    for table in schema.metadata.sorted_tables:
-        made = {column["name"]: column["nullable"] for column in found.get_columns(table.name)}
-        assert made == {column.name: bool(column.nullable) for column in table.columns}
-        indexes = [one for one in found.get_indexes(table.name) if "duplicates_constraint" not in one]
-        made_indexes = {(one["name"], *one["column_names"]) for one in indexes}
-        assert made_indexes == {(one.name, *(column.name for column in one.columns)) for one in table.indexes}
-    engine.dispose()
 
 
 def test_processes_that_meet_at_an_empty_database_take_turns(url: str) -> None:
@@ -38,24 +22,6 @@ def test_processes_that_meet_at_an_empty_database_take_turns(url: str) -> None:
     assert RunStore(engines[0], RUN).batches() == []
     for engine in engines:
         engine.dispose()
-
-
-@pytest.mark.parametrize("rounds", tiered((15, 60), ci=(15,)))
-def test_programs_that_make_one_store_at_the_same_moment_wait_for_each_other(tmp_path: Path, rounds: int) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        for number in range(rounds):
-            url = sqlite_url(tmp_path / f"{number}.sqlite3")
-            together = Barrier(4)
-
-            def connect(url: str = url, together: Barrier = together) -> None:
-                engine = create_engine(url)
-                event.listen(engine, "connect", partial(_sqlite_pragmas, partial(Event().wait, 0.02)))
-                together.wait()
-                with engine.connect():
-                    engine.dispose()
-
-            for done in [pool.submit(connect) for _ in range(4)]:
-                done.result()
 
 
 def test_a_database_of_another_version_is_refused_and_left_as_it_is(url: str) -> None:

@@ -27,7 +27,7 @@ from layton_batch.records import (
     Snapshot,
     Submission,
 )
-from layton_batch.sandbox import Fault, ModelReply, Question, Sandbox, SandboxConfig, SandboxLimits
+from layton_batch.sandbox import ModelReply, Question, Sandbox, SandboxConfig, SandboxLimits
 from layton_batch.settings import Settings
 from tests.support.tiers import FAMILIES, tiered
 
@@ -94,13 +94,11 @@ class Bench:
 
 
 @contextmanager
-def bench(
-    *faults: Fault, limits: SandboxLimits | None = None, state: Path | None = None, answerer: Any = None
-) -> Iterator[Bench]:
-    """A sandbox that misbehaves as told."""
+def bench(*, limits: SandboxLimits | None = None, state: Path | None = None) -> Iterator[Bench]:
+    """A sandbox whose clock stands still."""
     clock, echo = Clock(), Echo()
     config = SandboxConfig(
-        batch_seconds=10.0, faults=faults, limits=limits or SandboxLimits(), answerer=answerer or echo,
+        batch_seconds=10.0, limits=limits or SandboxLimits(), answerer=echo,
         clock=lambda: clock.now, state_dir=state,
     )  # fmt: skip
     with Sandbox(config) as sandbox:

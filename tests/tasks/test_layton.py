@@ -8,16 +8,11 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import ManifestError
-from layton_batch.files.sources import read_rows
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt
-from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
-from layton_batch.tasks import validate_items
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
-from tests.support.paths import SHARED_DATA
 
-REAL = SHARED_DATA / "layton"
 JPEG = base64.b64encode(b"\xff\xd8\xff\xe0" + bytes(60)).decode()
 Row = dict[str, JsonValue]
 
@@ -55,22 +50,6 @@ def test_a_missing_reference_falls_back_on_the_solution_and_back(nothing: str | 
     assert item(solution=nothing).solution == "Count them."
     found = item(answer=nothing, justification=nothing, solution=nothing)
     assert (found.answer, found.justification, found.solution) == (None, None, None)
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize(("split", "count"), [("llm", 186), ("vlm", 317)])
-def test_every_real_riddle_is_an_item_and_stands_verbatim_in_its_prompts(split: str, count: int) -> None:
-    path = REAL / f"riddles_{split}.jsonl"
-    layton = task(split, hints=4)
-    found = layton.items(read_rows(str(path), REAL, Settings(REAL)))
-    assert len(found) == count
-    validate_items(found)
-    said = Prediction("", "m", PredictionKind.ANSWERED, "a", "j")
-    for one in found:
-        prompts = (layton.prompt(one), layton.judge_prompt(Candidate(one, said)))
-        assert all(one.question.strip() in text(prompt) for prompt in prompts)
-        assert all(hint.strip() in text(prompt) for prompt in prompts for hint in one.hints if hint)
-        assert all(any(isinstance(part, Image) for part in prompt.parts) == (split == "vlm") for prompt in prompts)
 
 
 # ---- prompts -------------------------------------------------------------------------------------------------------
@@ -144,6 +123,7 @@ def test_a_judge_sees_everything_whatever_the_participant_saw() -> None:
         ("participant_question", b"{{ question }} {{ solution }}", "uses solution"),
         ("participant_question", b"{{ question ", "line 1: "),
         ("participant_question", b"\xff", "is not UTF-8"),
+        ("participant_question", b"{{ question.__class__.__mro__ }}{{ question }}", "participant_question .* fails"),
         ("participant_qestion", b"", "did you mean 'participant_question'"),
     ],
 )
@@ -153,21 +133,4 @@ def test_a_prompt_file_that_cannot_work_is_refused_at_once(
     path = tmp_path / "mine.txt"
     path.write_bytes(content)
     with pytest.raises(ManifestError, match=reason):
-        task(**{name: path})
-
-
-def test_a_prompt_file_cannot_reach_into_the_program(tmp_path: Path) -> None:
-    path = tmp_path / "mine.txt"
-    path.write_text("{{ question.__class__.__mro__ }}{{ question }}", encoding="utf-8")
-    with pytest.raises(ManifestError, match=r"participant_question .* fails"):
-        task(participant_question=path).prompt(item())
-
-
-# ---- the task itself -----------------------------------------------------------------------------------------------
-
-
-def test_odd_data_is_shown_as_it_is() -> None:
-    odd = "bell \x07, template {{ 7 * 7 }} {% raw %}, <b>, ~~~~ and \u2028 end"
-    assert odd in text(task().prompt(item(description=odd)))
-    long = "x" * 5_000_000
-    assert long in text(task().prompt(item(description=long)))
+        task(**{name: path}).prompt(item())

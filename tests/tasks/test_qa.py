@@ -41,9 +41,9 @@ def test_a_question_alone_is_an_item_called_by_its_row() -> None:
 def test_pictures_are_base64_or_files_beside_the_items_file(tmp_path: Path) -> None:
     (tmp_path / "cat.PNG").write_bytes(PNG)
     row: Row = {"question": "What is it?", "images": ["cat.PNG", BASE64, f"data:image/png;base64,{BASE64}"]}
+    row["images"] += [{"bytes": None, "path": "cat.PNG"}, {"bytes": BASE64, "path": "x.png"}]  # type: ignore[operator]
     (only,) = task().items(Rows((row,), (RowLocation(str(tmp_path / "quiz.jsonl"), 1),)))
-    assert only.images == (PICTURE,) * 3
-    assert task().prompt(only).parts[1:] == (PICTURE,) * 3
+    assert only.images == task().prompt(only).parts[1:] == (PICTURE,) * 5
     assert "picture" in task().prompt(only).system
     with pytest.raises(DataError, match=r"'images': picture '../cat.png' is not a plain path"):
         task().items(Rows(({**row, "images": "../cat.png"},), (RowLocation(str(tmp_path / "quiz.jsonl"), 1),)))
@@ -81,13 +81,6 @@ def test_a_justification_is_asked_for_and_judged_only_on_demand(
 def test_what_is_right_is_found_under_its_usual_names(column: str) -> None:
     assert [item.answer for item in items({"question": "Why?", "answer": " ", column: "So."})] == ["So."]
     assert [item.answer for item in items({"question": "Why?", "target": ["So."], "correct": True})] == [None]
-
-
-def test_a_picture_of_a_data_set_that_has_no_bytes_is_the_file_that_it_names(tmp_path: Path) -> None:
-    (tmp_path / "cat.png").write_bytes(PNG)
-    rows = ({"question": "?", "images": [{"bytes": None, "path": "cat.png"}, {"bytes": BASE64, "path": "x.png"}]},)
-    (only,) = task().items(Rows(rows, (RowLocation(str(tmp_path / "quiz.jsonl"), 1),)))
-    assert only.images == (PICTURE, PICTURE)
 
 
 @pytest.mark.parametrize("justification", [False, True])

@@ -85,20 +85,9 @@ def test_every_reply_has_a_kind_and_every_failure_one_tag(
         assert prediction.note == "errored: boom !"
 
 
-@pytest.mark.parametrize(("letter", "marks"), [
-    (GOLD, (1, 1, 0, 0)), (WRONG_LETTER, (0, -1, 0, 0)), ("E", (0, 0, 1, 0)), ("none", (0, -1, 0, 1)),
-])  # fmt: skip
-def test_a_letter_has_four_marks(letter: str, marks: tuple[int, ...]) -> None:
-    task, item = rule_task("mcq_idk", "corrected")
-    prediction = task.parse(item, "m", Response("c", RequestOutcome.SUCCEEDED, f"Answer: {letter}"))
-    assert tuple(task.grade(item, prediction).marks.values()) == marks
-
-
 @pytest.mark.parametrize("protocol", ["corrected", "original", "zeroeval"])
-def test_a_grid_is_kept_as_json_with_its_reasoning_and_graded_by_its_cells(protocol: str) -> None:
+def test_a_grid_is_kept_as_json_with_its_reasoning(protocol: str) -> None:
     task, item = rule_task("zebralogic", protocol)
     said = Response("c", RequestOutcome.SUCCEEDED, reply(reasoning="because"), FinishReason.STOP)
     prediction = task.parse(item, "m", said)
     assert (json.loads(prediction.answer or ""), prediction.justification) == (GRID, "because")
-    wrong = task.parse(item, "m", Response("c", RequestOutcome.SUCCEEDED, reply(WRONG)))
-    assert dict(task.grade(item, wrong).marks) == {"puzzle_accuracy": 0.0, "cell_accuracy": 5 / 6}

@@ -1,19 +1,13 @@
-"""Ensembles, the Markdown table and the charts."""
+"""Ensembles and the Markdown table."""
 
 from __future__ import annotations
 
-import io
 from math import isclose, sqrt
-from xml.etree import ElementTree
 
-import altair as alt
 import polars as pl
 import pytest
-from PIL import Image
 
-from layton_batch.drawing import rendered
-from layton_batch.tasks.mcq_idk.bar_chart import bar_chart
-from layton_batch.tasks.mcq_idk.published_table import TableRow, ensemble_votes, markdown, ordered, vote_estimates
+from layton_batch.tasks.mcq_idk.published_table import TableRow, ensemble_votes, markdown, vote_estimates
 from layton_batch.tasks.mcq_idk.task import MARKS, METRICS, Marks
 from layton_batch.tasks.offline import Estimate
 
@@ -67,12 +61,6 @@ def test_an_ensembles_standard_errors_are_the_populations() -> None:
 # ---- the table -----------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_ordered_by_trad_score_and_ties_keep_their_order() -> None:
-    rows = [TableRow("none", {}), TableRow("tied-1", estimates(0.5, 0)), TableRow("tied-2", estimates(0.5, 0.3))]
-    names = [row.name for row in ordered([*rows, TableRow("best", estimates(0.7, -1))])]
-    assert names == ["best", "tied-1", "tied-2", "none"]
-
-
 def test_the_markdown_is_padded_to_its_longest_cells() -> None:
     rows = [TableRow("a-model", estimates(0.6465, 0.3939, 0.101, 0)), TableRow("x|y\nz", estimates(1, -1, 0, 1, None))]
     assert markdown([*rows, TableRow("none", {})]) == (
@@ -82,29 +70,3 @@ def test_the_markdown_is_padded_to_its_longest_cells() -> None:
         "| x\\|y z  |          100.00 |        -100.00 |          0.00 |            100.00 |\n"
         "| none    |               - |              - |             - |                 - |"
     )
-
-
-# ---- charts --------------------------------------------------------------------------------------------------------
-
-ROWS = [
-    TableRow("first", estimates(0.84, 0.68)),
-    TableRow("sunk", estimates(0.1, -0.75)),
-    TableRow("<evil & 'long'>\0 " + "name-" * 40, estimates(0.5, 0.1)),
-    TableRow("none", {}),
-]
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def texts(chart: alt.LayerChart) -> list[str]:
-    root = ElementTree.fromstring(rendered(chart, ".svg"))
-    return ["".join(text.itertext()).replace("\u2212", "-") for text in root.iter(f"{SVG}text")]
-
-
-def test_the_chart_shows_models_and_marks_in_the_order_of_the_rows_at_the_published_size() -> None:
-    chart = bar_chart([ROWS[1], ROWS[0]], "GPQA")
-    said = texts(chart)
-    assert said.index("sunk") < said.index("first")
-    assert {"10.00", "-75.00", "84.00", "68.00", "Traditional score", "IDK score", "IDK frequency"} <= set(said)
-    image = Image.open(io.BytesIO(rendered(bar_chart(ROWS, "<b>&"), ".png")))
-    assert (image.format, image.size) == ("PNG", (1600, 960))
-    assert len(image.convert("RGB").getcolors(1_000_000) or ()) > 50

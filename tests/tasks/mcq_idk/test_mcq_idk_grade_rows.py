@@ -82,12 +82,3 @@ def test_a_letter_means_the_order_of_the_prediction_else_of_the_file_of_items(
 def test_a_letter_without_a_meaning_is_refused(item: Row, prediction: Row, message: str) -> None:
     with pytest.raises(DataError, match=message):
         graded([item], [said("q", "Answer: A", **prediction)])
-
-
-@pytest.mark.parametrize(("protocol", "right"), [("corrected", 1), ("original", 2)])
-def test_a_refusal_answers_nothing_in_the_corrected_protocol_alone(protocol: str, right: int) -> None:
-    rows = [
-        {"item_id": f"q{i}", "gold": "A", "response": "Answer: A", "finish_reason": reason}
-        for i, reason in enumerate(("stop", "refusal"))
-    ]
-    assert sum(row["trad_score"] for row in graded(None, rows, protocol)) == right

@@ -40,8 +40,9 @@ def written(folder: Path, text: str, name: str = "rows.json") -> Path:
 
 
 @both_protocols
-def test_scores_are_summed_by_the_questions_field_in_the_order_first_seen(protocol: str) -> None:
+def test_scores_are_summed_by_the_questions_field_and_rows_gain_its_fields(protocol: str) -> None:
     report = graded(QUESTIONS, ANSWERS, protocol)
+    rows = report.rows
     assert json_text(report.scores) == json_text(
         {
             "final_score": [1.5, 3],
@@ -51,11 +52,6 @@ def test_scores_are_summed_by_the_questions_field_in_the_order_first_seen(protoc
             "u": [0, 1, 0.0, {"u": [0, 1, 0.0]}],
         }
     )
-
-
-@both_protocols
-def test_graded_rows_keep_the_predictions_order_and_gain_the_questions_fields(protocol: str) -> None:
-    rows = graded(QUESTIONS, ANSWERS, protocol).rows
     assert [row["correct"] for row in rows] == [0.5, 1, 0]
     assert rows[0] == {
         "question_id": "c", "answer": "Norway", "mine": 1, "raw_answer": "Norway",

@@ -124,13 +124,6 @@ def test_the_original_puts_pictures_where_they_are_named_and_has_no_system_text(
 # ---- the judge -----------------------------------------------------------------------------------------------------
 
 
-def test_a_judge_may_take_the_rules_place() -> None:
-    judged = judged_task()
-    assert (judged.uses_jury, list(judged.metrics)) == (True, ["answer_correct"])
-    with pytest.raises(DataError, match="column 'reference' is empty; a jury needs it"):
-        judged.items([{**ROW, "reference": ""}])  # type: ignore[list-item]
-
-
 @pytest.mark.parametrize("protocol", ["corrected", "original"])
 def test_the_judge_sees_question_and_reply_fenced_and_thoughts_only_as_published(protocol: str) -> None:
     judged = judged_task(protocol)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -34,133 +35,81 @@ def test_a_text_without_a_grid_is_no_answer(protocol: str, text: str) -> None:
     assert found.note
 
 
-# ---- original ------------------------------------------------------------------------------------------------------
-
-
-def test_original_the_first_fence_with_houses_wins_then_the_widest_span() -> None:
-    assert outcome("original", f"```json\n{reply(WRONG)}\n```\n```json\n{reply()}\n```") == ("wrong_answer", 5)
-    assert outcome("original", f'```json\n{{"x": 1}}\n```\n```\n{json.dumps(GRID)}\n```') == ("none", 6)
-    assert outcome("original", f"{reply(WRONG)}\n```json\n{reply()}\n```") == ("none", 6)
-    assert outcome("original", f"{reply()}\n{reply()}") == ("no_answer", None)
-
-
-@pytest.mark.parametrize(
-    ("opening", "is_fence"),
-    [("```json\n", True), ("```\n", True), ("```json \t\n\n", True), ("```JSON\n", False), ("```python\n", False),
-     ("```json ", False), ("``` json\n", False), ("````json\n", True), ("```\u00a0\n", True)],
+ENVELOPE, WRONG_ENVELOPE = reply(), reply(WRONG)
+RIGHT, OFF, UNREAD, NOTHING, MALFORMED = (
+    ("none", 6), ("wrong_answer", 5), ("no_answer", None), ("no_answer", 0), ("malformed_output", 0),
 )  # fmt: skip
-def test_original_what_opens_a_fence(opening: str, is_fence: bool) -> None:
-    # A stray brace after the fence spoils the second way to read, so the fence decides.
-    assert (outcome("original", f"{opening}{reply()}```}}")[0] == "none") is is_fence
+TWICE = {"House 1": {"Name": "x"}, "HOUSE   1": GRID["House 1"], **{k: GRID[k] for k in ("House 2", "House 3")}}
 
 
-def test_original_a_solution_key_hides_the_houses_beside_it() -> None:
-    assert outcome("original", json.dumps({**GRID, "solution": "see above"})) == ("no_answer", None)
-    assert outcome("original", json.dumps({"House 9": 1, "solution": GRID})) == ("none", 6)
+def named(*names: Any, column: str = "Name") -> list[str]:
+    """Return replies whose first house has these names."""
+    return [reply({**GRID, "House 1": {column: name, "Drink": "milk"}}) for name in names]
 
 
-@pytest.mark.parametrize(
-    ("value", "right"),
-    [(" ALICE ", True), ("Alice.", False), ("", False), (None, False), (["Alice"], False), ({"Alice": 1}, False)],
-)
-def test_original_values_are_compared_as_python_writes_them(value: JsonValue, right: bool) -> None:
-    found = outcome("original", reply({**GRID, "House 1": {" name ": value, "Drink": "milk"}}))
-    assert found == (("none", 6) if right else ("wrong_answer", 5))
+@pytest.mark.parametrize(("text", "found"), [
+    # the first fence with houses wins, then the widest span
+    (f"```json\n{WRONG_ENVELOPE}\n```\n```json\n{ENVELOPE}\n```", OFF),
+    (f'```json\n{{"x": 1}}\n```\n```\n{json.dumps(GRID)}\n```', RIGHT),
+    (f"{WRONG_ENVELOPE}\n```json\n{ENVELOPE}\n```", RIGHT), (f"{ENVELOPE}\n{ENVELOPE}", UNREAD),
+    # what opens a fence: a stray brace after it spoils the second way to read
+    *((f"{opening}{ENVELOPE}```}}", RIGHT)
+      for opening in ("```json\n", "```\n", "```json \t\n\n", "````json\n", "```\u00a0\n")),
+    *((f"{opening}{ENVELOPE}```}}", UNREAD) for opening in ("```JSON\n", "```python\n", "```json ", "``` json\n")),
+    # a solution key hides the houses beside it
+    (json.dumps({**GRID, "solution": "see above"}), UNREAD), (json.dumps({"House 9": 1, "solution": GRID}), RIGHT),
+    # values are compared as Python writes them
+    *((text, RIGHT) for text in named(" ALICE ", column=" name ")),
+    *((text, OFF) for text in named("Alice.", "", None, ["Alice"], {"Alice": 1}, column=" name ")),
+    # keys that become one count last, and rows that are none do not count
+    (json.dumps(TWICE), RIGHT), (json.dumps({**GRID, "house 1": "Alice"}), RIGHT),
+    (json.dumps({**GRID, "House 2": None}), ("wrong_answer", 4)),
+    # JSON is strict
+    (f'{{"reasoning": "a\nb", "solution": {json.dumps(GRID)}}}', UNREAD), ('{"a": 1,}', UNREAD), ('{"a": 01}', UNREAD),
+])  # fmt: skip
+def test_the_original_reads_as_published(text: str, found: tuple[str, int | None]) -> None:
+    assert outcome("original", text) == found
 
 
-def test_original_keys_that_become_one_count_last_and_rows_that_are_none_do_not_count() -> None:
-    twice = {"House 1": {"Name": "x"}, "HOUSE   1": GRID["House 1"], **{k: GRID[k] for k in ("House 2", "House 3")}}
-    assert outcome("original", json.dumps(twice)) == ("none", 6)
-    assert outcome("original", json.dumps({**GRID, "house 1": "Alice"})) == ("none", 6)
-    assert outcome("original", json.dumps({**GRID, "House 2": None})) == ("wrong_answer", 4)
+@pytest.mark.parametrize(("text", "found"), [
+    # the last complete group counts, even if it is rubbish
+    (f"{WRONG_ENVELOPE} {ENVELOPE}", RIGHT), (f"{ENVELOPE} {{rubbish}}", NOTHING), (f"{{ {ENVELOPE}", NOTHING),
+    (f"}} {ENVELOPE}", RIGHT),
+    # line breaks in strings pass, braces and tabs do not
+    (reply(reasoning="a").replace('"a"', '"a\nb"'), RIGHT), (reply(reasoning="a").replace('"a"', '"a\tb"'), NOTHING),
+    (reply(reasoning="a } b"), NOTHING),
+    # it needs the envelope, the exact keys, and a reasoning that has a length
+    (json.dumps(GRID), NOTHING), (reply({key.lower(): row for key, row in GRID.items()}), ("wrong_answer", 0)),
+    (reply(reasoning=None), MALFORMED),
+    *((text, RIGHT) for text in named(" ALICE ", ["Alice", "x"])),
+    *((text, OFF) for text in named(None, "", [], {})),
+    *((text, MALFORMED) for text in named(1, True, {"a": 1}, [1])),
+    # what Python can look into is wrong, the rest malformed
+    (reply("House 1: Alice"), MALFORMED), (reply(5), MALFORMED), (reply(["House 1"]), MALFORMED),
+    (reply({**GRID, "House 2": None}), MALFORMED), (reply({**GRID, "House 2": "Name: Carol"}), MALFORMED),
+    (reply("unsolvable"), ("wrong_answer", 0)), (reply([]), ("wrong_answer", 0)),
+    (reply({**GRID, "House 2": "Carol, coffee"}), ("wrong_answer", 4)),
+])  # fmt: skip
+def test_zeroeval_reads_as_published(text: str, found: tuple[str, int]) -> None:
+    assert outcome("zeroeval", text) == found
 
 
-@pytest.mark.parametrize("text", ['{"reasoning": "a\nb", "solution": {}}', '{"a": 1,}', "{'a': 1}", '{"a": 01}'])
-def test_original_json_is_strict(text: str) -> None:
-    assert outcome("original", text.replace("{}", json.dumps(GRID))) == ("no_answer", None)
-
-
-# ---- zeroeval ------------------------------------------------------------------------------------------------------
-
-
-def test_zeroeval_the_last_complete_group_counts_even_if_it_is_rubbish() -> None:
-    assert outcome("zeroeval", f"{reply(WRONG)} {reply()}") == ("none", 6)
-    assert outcome("zeroeval", f"{reply()} {{rubbish}}") == ("no_answer", 0)
-    assert outcome("zeroeval", f"{{ {reply()}") == ("no_answer", 0)
-    assert outcome("zeroeval", f"}} {reply()}") == ("none", 6)
-
-
-def test_zeroeval_line_breaks_in_strings_pass_but_braces_and_tabs_do_not() -> None:
-    assert outcome("zeroeval", reply(reasoning="a").replace('"a"', '"a\nb"')) == ("none", 6)
-    assert outcome("zeroeval", reply(reasoning="a").replace('"a"', '"a\tb"')) == ("no_answer", 0)
-    assert outcome("zeroeval", reply(reasoning="a } b")) == ("no_answer", 0)
-
-
-def test_zeroeval_needs_the_envelope_and_exact_keys() -> None:
-    assert outcome("zeroeval", json.dumps(GRID)) == ("no_answer", 0)
-    assert outcome("zeroeval", reply({key.lower(): row for key, row in GRID.items()})) == ("wrong_answer", 0)
-
-
-@pytest.mark.parametrize(
-    ("value", "found"),
-    [(" ALICE ", ("none", 6)), (None, ("wrong_answer", 5)), ("", ("wrong_answer", 5)), ([], ("wrong_answer", 5)),
-     (["Alice", "x"], ("none", 6)), ({}, ("wrong_answer", 5)), (1, ("malformed_output", 0)),
-     (True, ("malformed_output", 0)), ({"a": 1}, ("malformed_output", 0)), ([1], ("malformed_output", 0))],
-)  # fmt: skip
-def test_zeroeval_values(value: JsonValue, found: tuple[str, int]) -> None:
-    assert outcome("zeroeval", reply({**GRID, "House 1": {"Name": value, "Drink": "milk"}})) == found
-
-
-@pytest.mark.parametrize(
-    ("grid", "tag"),
-    [("House 1: Alice", "malformed_output"), ("unsolvable", "wrong_answer"), (5, "malformed_output"),
-     (["House 1"], "malformed_output"), ([], "wrong_answer"), ({**GRID, "House 2": None}, "malformed_output"),
-     ({**GRID, "House 2": "Carol, coffee"}, "wrong_answer"), ({**GRID, "House 2": "Name: Carol"}, "malformed_output")],
-)  # fmt: skip
-def test_zeroeval_what_python_can_look_into_is_wrong_and_the_rest_malformed(grid: JsonValue, tag: str) -> None:
-    assert outcome("zeroeval", reply(grid))[0] == tag
-
-
-def test_zeroeval_reasoning_has_a_length_or_the_script_stops() -> None:
-    assert grade("zeroeval", reply(reasoning="four")).reasoning_chars == 4
-    assert grade("zeroeval", reply()).reasoning_chars == 0
-    assert outcome("zeroeval", reply(reasoning=None))[0] == "malformed_output"
-
-
-# ---- corrected -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{reply(WRONG)}\nCorrection:\n{reply()}",
-        f"```json\n{reply(WRONG)}\n```\nFinal: {json.dumps(GRID)}",
-        f"<think>{reply(WRONG)}</think> Let x ∈ {{1, 2}} and \\frac{{a}}{{b}}. {reply()} $\\boxed{{done}}$ :-}}",
-        f"{reply(WRONG)}, I think.</think>{reply()}",
-        reply(reasoning="a").replace('"a"', '"a\n\t} {"'),
-        json.dumps({**GRID, "solution": "see above"}),
-        json.dumps({"House reasoning": "x", "solution": GRID}),
+@pytest.mark.parametrize(("text", "found"), [
+    *((text, RIGHT) for text in (  # the last grid that is plainly there
+        f"{WRONG_ENVELOPE}\nCorrection:\n{ENVELOPE}", f"```json\n{WRONG_ENVELOPE}\n```\nFinal: {json.dumps(GRID)}",
+        f"<think>{WRONG_ENVELOPE}</think> Let x ∈ {{1, 2}} and \\frac{{a}}{{b}}. {ENVELOPE} $\\boxed{{done}}$ :-}}",
+        f"{WRONG_ENVELOPE}, I think.</think>{ENVELOPE}", reply(reasoning="a").replace('"a"', '"a\n\t} {"'),
+        json.dumps({**GRID, "solution": "see above"}), json.dumps({"House reasoning": "x", "solution": GRID}),
         reply({"house 1": GRID["House 1"], "House  2": GRID["House 2"], " HOUSE 3": GRID["House 3"]}),
-        reply({**GRID, "House 1": {"name": "ALICE", " Drink": " Milk "}}),
-        f'He said "{{" and then {reply()}',
-        f'{{"reasoning": "\\( x \\)", "solution": {json.dumps(GRID)}}}',
-        f"{reply()}" + " {" * 100,
-    ],
-)
-def test_corrected_reads_the_last_grid_that_is_plainly_there(text: str) -> None:
-    assert outcome("corrected", text) == ("none", 6)
-
-
-@pytest.mark.parametrize("value", [1, None, [], {}, True, "", "Alice."])
-def test_corrected_counts_only_the_value_itself(value: JsonValue) -> None:
-    found = outcome("corrected", reply({**GRID, "House 1": {"Name": value, "Drink": "milk"}}))
-    assert found == ("wrong_answer", 5)
-
-
-@pytest.mark.parametrize("text", [reply().replace("}}}", "},}}"), reply()[:-20], f"<think>{reply()}"])
-def test_corrected_repairs_nothing_and_reads_no_thought(text: str) -> None:
-    found = grade("corrected", text)
-    assert (found.tag, found.cells_correct, found.cells_total) == (Tag.NO_ANSWER, 0, 6)
+        reply({**GRID, "House 1": {"name": "ALICE", " Drink": " Milk "}}), f'He said "{{" and then {ENVELOPE}',
+        f'{{"reasoning": "\\( x \\)", "solution": {json.dumps(GRID)}}}', ENVELOPE + " {" * 100,
+    )),
+    *((text, OFF) for text in named(1, None, [], {}, True, "", "Alice.")),
+    # it repairs nothing and reads no thought
+    *((text, NOTHING) for text in (ENVELOPE.replace("}}}", "},}}"), ENVELOPE[:-20], f"<think>{ENVELOPE}")),
+])  # fmt: skip
+def test_corrected_reads_the_last_grid_that_is_plainly_there(text: str, found: tuple[str, int]) -> None:
+    assert outcome("corrected", text) == found
 
 
 def test_corrected_counts_houses_from_1_whatever_the_right_grid_calls_them() -> None:

@@ -75,14 +75,3 @@ def test_the_published_protocols_ask_as_they_did() -> None:
     form = json.loads(zeroeval[zeroeval.rindex('{\n    "reasoning"') :])
     assert list(form) == ["reasoning", "solution"]
     assert list(form["solution"]) == ["House 1", "House 2", "House 3"]
-
-
-def test_the_output_limit_grows_with_the_grid() -> None:
-    def limit(houses: int, attributes: int, protocol: str = "corrected") -> int:
-        header: list[JsonValue] = ["House", *(f"A{place}" for place in range(attributes))]
-        rows: list[JsonValue] = [[str(house), *(["v"] * attributes)] for house in range(houses)]
-        return task(protocol).output_tokens(item(solution={"header": header, "rows": rows}))
-
-    assert (limit(2, 2), limit(4, 4), limit(6, 6)) == (7_168, 16_384, 31_744)
-    assert limit(6, 6, "zeroeval") == 31_744
-    assert limit(6, 6, "original") == 4_096
