@@ -85,17 +85,6 @@ def test_permuting_models_items_and_labels_and_renaming_items_changes_nothing(se
     assert numbers(scored(renamed, gold)) == numbers(scored(target, gold))
 
 
-@given(seeds)
-def test_merging_identical_bins_changes_nothing(seed: int) -> None:
-    target, gold = random_board(seed)
-    rng = np.random.default_rng(seed)
-    by, gold_by = rng.integers(1, 4, len(target.model)), rng.integers(1, 4, len(gold.correct))
-    scaled = dataclasses.replace(target, yes=target.yes * by, total=target.total * by)
-    gold_scaled = dataclasses.replace(gold, yes=gold.yes * gold_by, total=gold.total * gold_by)
-    a, b = count(target, gold), count(scaled, gold_scaled)
-    assert numbers(paper_scores(a)) == numbers(paper_scores(b))
-
-
 @FITTED
 @given(seeds)
 def test_every_score_is_possible_or_a_gap_with_a_reason(seed: int) -> None:
