@@ -15,17 +15,15 @@ import pytest
 
 from layton_batch.cli.surface import print_document
 from layton_batch.errors import DataError
-from layton_batch.files.table_columns import ESTIMATE, STORED
+from layton_batch.files.table_columns import ESTIMATE
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
 from layton_batch.reports.leaderboard_tables import Leaderboard, board_notes
 from layton_batch.scoring import board, leaderboard
 from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import MARKS, Entrant
-from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.leaderboard import (
     ASSUMES,
     BORROWED_ONLY,
-    FLAGS,
     HIERARCHICAL,
     NEW_ITEMS,
     OTHER_HINTS,
@@ -36,7 +34,6 @@ from layton_batch.scoring.leaderboard import (
     alike,
 )
 from layton_batch.settings import Settings
-from layton_batch.stats.counts import Flag
 from tests.support.evidence import UNKNOWN, Ballot, Label, Rows, frames, marks_frame
 from tests.support.paths import SHARED_DATA
 
@@ -103,16 +100,6 @@ def test_the_paper_s_method_prints_what_the_paper_prints() -> None:
         assert row.fewest_labels_per_vote == min(b["m"] for b in one["bins"] if b["n"])
 
 
-@pytest.mark.shared_data
-def test_options_change_what_they_say() -> None:
-    width = {}
-    for level in (0.8, 0.99):
-        rows = real("both_correct", level=level)
-        width[level] = sum((row.upper or 0) - (row.lower or 0) for row in rows)
-        assert {row.level for row in rows} == {level}
-    assert width[0.8] < width[0.99]
-
-
 def made_up(models: int = 5, items: int = 60) -> tuple[list[Ballot], list[Label]]:
     rng = random.Random(8)
     ballots, labels = [], []
@@ -142,15 +129,6 @@ def test_the_order_of_the_input_changes_nothing(method: str) -> None:
     rng.shuffle(ballots)
     rng.shuffle(labels)
     assert rank_board(*frames(ballots, labels), rules) == before
-
-
-def test_ranges_are_those_of_the_data_and_hold_ranks_whatever_the_seed() -> None:
-    rows = made_up_board()
-    assert rows == rank_board(*frames(*made_up()), ScoringRules(seed=1))
-    for row in rows:
-        for target in (row.new, row.this_set):
-            assert 1 <= target.rank_best <= target.rank <= target.rank_worst <= 5
-            assert 0 <= target.lower <= target.score <= target.upper <= 100
 
 
 def test_labels_are_told_apart_by_whose_they_are() -> None:
@@ -210,29 +188,6 @@ def test_without_any_label_the_board_says_so_and_promises_little() -> None:
     assert paper.rank is None
 
 
-@pytest.mark.parametrize("labels", [False, True])
-def test_a_board_on_which_no_answer_was_judged_is_a_board(labels: bool) -> None:
-    ballots, known = made_up()
-    silent = [replace(one, yes=0, total=0, kind="missing") for one in ballots]
-    stranger, first = Entrant("stranger", "elsewhere", 0), known[0].entrant
-    strangers = [replace(one, entrant=stranger) for one in known if labels and one.entrant == first]
-    rows = rank_board(*frames(silent, strangers), ScoringRules())
-    assert len(rows) == 5
-    assert {row.n_missing for row in rows} == {row.n_items for row in rows}
-    assert all((row.this_set.upper or 0) == 0 for row in rows)
-    view = outlook(JuryBoard(*frames(silent, strangers), ScoringRules()))
-    assert (view.queue, view.unlabelled, view.enough.labels) == ((), 0, 0)
-
-
-def test_abstained_unparsed_and_missing_are_three_counts_and_all_wrong() -> None:
-    who = Entrant("m", "p", 0)
-    kinds = ["answered", "abstained", "unparsed", "unparsed", "missing"]
-    ballots = [Ballot(who, str(i), 3, 3, kind=kind) for i, kind in enumerate(kinds)]
-    (row,) = rank_board(*frames(ballots, []), ScoringRules())
-    assert (row.n_abstained, row.n_unparsed, row.n_missing, row.n_items) == (1, 2, 1, 5)
-    assert (row.this_set.upper or 100) <= 20
-
-
 def test_contradictions_name_the_model_and_the_item() -> None:
     ballots, labels = made_up()
     with pytest.raises(DataError, match=r"item 'item-0' of model 'model-0' .* twice"):
@@ -246,14 +201,6 @@ def test_equal_marks_share_a_rank_and_close_ones_a_box() -> None:
     rows = rank_marks([marks_frame(name, [1.0, 0.0, 1.0, 0.5]) for name in "abc"], ScoringRules())
     assert [row.rank for row in rows] == [1, 1, 1]
     assert {(row.rank_best, row.rank_worst) for row in rows} == {(1, 3)}
-
-
-def test_marks_below_nothing_can_be_ranked() -> None:
-    (row, last) = rank_marks(
-        [marks_frame("a", [1.0, -1.0, 1.0, 1.0]), marks_frame("b", [-1.0, -1.0, 0.0, 1.0])], ScoringRules()
-    )
-    assert (row.score, last.score) == (50.0, -25.0)
-    assert (last.lower or 0) < -25 < (last.upper or 0)
 
 
 def test_kinds_are_counted_and_bad_marks_refused() -> None:
@@ -281,18 +228,6 @@ def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board(capsy
     assert max(map(len, shown)) <= 80  # what does not fit is one column
     assert sum(int(part) for line in shown for part in line.split() if part.isdigit()) == len(kinds) + 1
     assert "other" in " ".join(shown)
-
-
-def test_with_a_jury_what_never_came_before_it_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    ballots, labels = made_up()
-    lost = [replace(one, kind="unparsed", yes=0, total=0) if i == 0 else one
-            for i, one in enumerate(ballots)]  # fmt: skip
-    rows = rank_board(*frames(lost, labels), ScoringRules())
-    assert {row.model: dict(row.failures) for row in rows if row.failures} == {
-        ballots[0].entrant.model: {"unparsed": 1}
-    }
-    write_board(rows, "table")
-    assert "never judged, by kind" in capsys.readouterr().out
 
 
 def test_two_annotators_who_agree_are_one_label_and_three_are_their_majority() -> None:
@@ -331,27 +266,6 @@ def test_a_row_says_how_many_verdicts_of_its_jury_are_missing(has_labels: bool) 
     assert short["model-0"] == short["model-4"] == set()
     assert short["model-1"] == {"short_jury"}
     assert short["model-2"] == short["model-3"] == {"few_verdicts"}
-
-
-def test_a_jury_whose_size_is_unknown_is_as_large_as_the_largest_on_any_answer() -> None:
-    who = Entrant("m", "p", 0)
-    ballots = [Ballot(who, f"item-{number}", 0, total) for number, total in enumerate((3, 2, 1, 0))]
-    (row,) = rank_board(*frames(ballots, []), ScoringRules())
-    assert (row.n_verdicts, row.n_verdicts_missing) == (12, 6)
-    assert "few_verdicts" in row.flags
-
-
-def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
-    frame = made_up_board().frame
-    stored = leaderboard.stored(frame)
-    assert tuple(stored.columns[: len(CONTRACT)]) == CONTRACT
-    assert stored.schema == STORED
-    assert set(frame.columns) - set(STORED) == {"new_half_width", "set_half_width", "failures"}
-    assert set(stored["target"]) == {NEW_ITEMS}
-
-
-def test_every_flag_the_statistics_know_has_words() -> None:
-    assert {str(flag) for flag in Flag} < set(FLAGS)
 
 
 @cache
@@ -394,24 +308,6 @@ def test_hostile_names_are_harmless_in_markdown() -> None:
             assert bad not in line.replace("\\<", "").replace("\\[", "")
 
 
-def test_a_board_without_rows_and_one_of_each_kind_print(capsys: pytest.CaptureFixture[str]) -> None:
-    write_board(rank_marks([], ScoringRules()), "table")
-    assert "no model is done yet" in capsys.readouterr().out
-    write_board(rank_marks([marks_frame("a", [1.0, 0.0])], ScoringRules(metric="acc")), "table")
-    shown = capsys.readouterr().out
-    assert "graded by rule" in shown
-    assert "labels" not in shown
-    write_board(rank_board(*frames(*made_up()), ScoringRules(method="paper")), "table")
-    assert "the published bootstrap's" in capsys.readouterr().out
-
-
-def test_what_holds_for_several_models_is_said_once() -> None:
-    ballots, _ = made_up()
-    (note,) = board_notes(rank_board(*frames(ballots, []), ScoringRules("paper")).frame)
-    assert note.startswith("all models: ")
-    assert FLAGS["no_gold"] in note
-
-
 def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: pytest.CaptureFixture[str]) -> None:
     ballots, labels = made_up()
     known = [label for label in labels if label.entrant.provider != "provider-1"]
@@ -441,17 +337,6 @@ def test_a_row_is_for_new_items_and_on_this_set_for_these_alone() -> None:
             assert getattr(row, name) == getattr(row.new, name)
             assert getattr(other, name) == getattr(row.this_set, name)
     assert on_this_set(here) == here
-
-
-def test_the_paper_s_board_is_on_this_set_alone_and_an_unlabelled_one_knows_both_targets() -> None:
-    ballots, labels = made_up()
-    paper = rank_board(*frames(ballots, labels), ScoringRules(method="paper"))
-    assert on_this_set(paper) == paper
-    assert all((row.target, row.new) == (THIS_SET, UNKNOWN) for row in paper)
-    unlabelled = rank_board(*frames(ballots, []), ScoringRules())
-    assert {row.target for row in unlabelled} == {NEW_ITEMS}
-    here = {row.model: row.score for row in on_this_set(unlabelled)}
-    assert here == {row.model: row.this_set.score for row in unlabelled}
 
 
 def test_marks_are_exact_on_this_set() -> None:

@@ -73,13 +73,6 @@ def test_strata_of_items_reach_the_board_through_samples_and_through_files_of_pr
     assert (again.lower, again.upper) == (row.lower, row.upper)
 
 
-def test_models_with_one_sample_stand_beside_models_with_several_as_they_were() -> None:
-    marks = [frame_of("larch", rounds_of("larch", 0.9, 7)), frame_of("wagtail", [[1.0, 0.0] * 30])]
-    rows = Rows(rank_marks(RuleBoard(pl.concat(marks), RULES)))
-    assert [(row.model, row.rounds) for row in rows] == [("larch", 4), ("wagtail", None)]
-    assert rows[1].score == 50.0
-
-
 def votes(model: str, yes: Sequence[int]) -> list[Ballot]:
     who = Entrant(model, "openai", 0)
     return [Ballot(who, f"q{number}", count, 3, content=number) for number, count in enumerate(yes)]

@@ -19,12 +19,12 @@ from layton_batch.scoring.evidence import Entrant, rounds
 from layton_batch.scoring.leaderboard import ScoringRules
 from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, votes_of
 from layton_batch.settings import Settings
-from tests.support.evidence import Ballot, Label, frames, labels_frame, votes_frame
+from tests.support.evidence import Ballot, Label, frames, labels_frame
 
 METRIC = "both_correct"
 
 
-def made_up(models: int = 5, items: int = 30) -> tuple[list[Ballot], list[Label]]:
+def made_up(models: int = 4, items: int = 15) -> tuple[list[Ballot], list[Label]]:
     """Some answers are unparsed, unjudged or judged by two; the first four models have labels on a third."""
     draw = random.Random(3)
     ballots, labels = [], []
@@ -72,32 +72,14 @@ def board_of(folder: Path, labels: Sequence[Label]) -> pl.DataFrame:
     return rank_board(JuryBoard(votes_of(votes), labels_frame(labels), ScoringRules()))
 
 
-@pytest.mark.parametrize("labelled", [True, False], ids=["labels", "none"])
-def test_the_board_of_files_is_that_of_their_votes(tmp_path: Path, labelled: bool) -> None:
+def test_the_board_of_files_is_that_of_their_votes_and_votes_on_what_is_wrong_without_a_jury_count_for_nothing(
+    tmp_path: Path,
+) -> None:
     ballots, labels = made_up()
-    labels = labels if labelled else []
-    board = board_of(in_files(tmp_path / "votes", ballots), labels)
-    assert board.equals(rank_board(JuryBoard(*frames(ballots, labels), ScoringRules())))
-
-
-def test_columns_that_are_left_out_have_their_usual_values(tmp_path: Path) -> None:
-    ballots = [Ballot(Entrant("m", "p", 0), f"item-{number}", 2, 3) for number in range(5)]
-    path = write_votes(tmp_path / "votes.parquet", ballots)
-    pl.read_parquet(path).drop("n_hints", "sample", "content", "flag").write_parquet(path)
-    (found,), samples = rounds(read_votes(str(path), METRIC))
-    assert votes_of(found).equals(votes_frame(ballots))
-    assert samples == {"m": 1}
-
-
-def test_votes_on_what_is_wrong_without_a_jury_count_for_nothing(tmp_path: Path) -> None:
-    ballots, labels = made_up()
-    folder = in_files(tmp_path / "votes", ballots)
     voted = [replace(one, yes=2, total=2) if one.kind != "answered" else one for one in ballots]
-    others = in_files(tmp_path / "others", voted)
-    for given in (labels, []):
-        assert board_of(others, given).equals(board_of(folder, given))
-    unjudged = votes_of(read_votes(str(others), METRIC)).filter(pl.col("kind") != "answered")
-    assert unjudged.select("yes", "total").rows() == [(0, 0)] * sum(one.kind != "answered" for one in voted)
+    board = rank_board(JuryBoard(*frames(ballots, labels), ScoringRules()))
+    for name, cast in (("votes", ballots), ("others", voted)):
+        assert board_of(in_files(tmp_path / name, cast), labels).equals(board)
 
 
 def test_an_answer_that_is_there_twice_is_named(tmp_path: Path) -> None:
