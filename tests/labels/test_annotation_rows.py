@@ -12,10 +12,7 @@ from layton_batch.errors import DataError
 from layton_batch.files.sources import RowLocation, read_rows
 from layton_batch.scoring.annotations import (
     Annotation,
-    annotation_row,
     join,
-    latest,
-    majority,
     parse_annotation,
     parse_annotations,
     with_annotations,
@@ -44,11 +41,6 @@ def test_the_columns_of_layton_eval_s_annotations_are_known() -> None:
     assert one.also == "gemini-3-flash_thinking_32k"
 
 
-def test_one_part_alone_is_a_label_of_that_part_only() -> None:
-    one, parts = parsed(justification_correct=None), ("answer_correct", "justification_correct", "both_correct")
-    assert [one.mark(part) for part in parts] == [True, None, None]
-
-
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
@@ -68,25 +60,6 @@ def test_a_row_that_is_no_label_is_named_by_file_and_line(row: dict[str, Any], c
         parsed(**row)
     assert str(refused.value).startswith("labels.jsonl, line 7: ")
     assert complaint in str(refused.value)
-
-
-def test_a_label_reads_back_as_it_was_kept() -> None:
-    one = parsed(annotator="ann", time="2026-11-20T08:00:00Z", n_hints=1, answer="x", source_file="s", provider="p")
-    assert parse_annotation(annotation_row(one), RowLocation("f", 1)) == one  # type: ignore[arg-type]
-
-
-def test_the_later_label_of_one_annotator_counts_by_time_where_both_have_one_else_by_order() -> None:
-    early, late = parsed(time="2026-11-20T08:00:00Z"), parsed(answer_correct=False, time="2026-11-21T08:00:00+02:00")
-    assert list(latest([late, early]).values()) == [late]
-    first, second = parsed(), parsed(answer_correct=False)
-    assert list(latest([first, second]).values()) == [second]
-
-
-@pytest.mark.parametrize(
-    ("marks", "word"), [([True], True), ([True, False], None), ([True, False, False], False), ([], None)]
-)
-def test_the_majority_decides_and_a_tie_is_no_label(marks: list[bool], word: bool | None) -> None:
-    assert majority(marks) is word
 
 
 def votes() -> pl.DataFrame:
@@ -123,17 +96,6 @@ def test_labels_on_what_is_not_here_or_was_another_are_left_out_and_counted(
     found = join([parsed(**row) for row in annotations], votes(), {A: "a-2026", B: "shared-id"}, present)
     assert {(who.model, item): sorted(given) for (who, item), given in found.by_prediction.items()} == joined
     assert found.apart == apart
-
-
-def test_one_annotator_counts_once_on_an_answer_however_the_rows_name_it() -> None:
-    found = join(
-        [parsed(annotator="ann"), parsed(annotator="ann", model="a-2026", answer_correct=False)],
-        votes(),
-        {A: "a-2026"},
-        present,
-    )
-    (given,) = found.by_prediction.values()
-    assert [one.answer_correct for one in given.values()] == [False]
 
 
 def labelled(*annotations: Annotation, gold: list[Label] | None = None) -> dict[tuple[str, str], tuple[int, int, bool]]:

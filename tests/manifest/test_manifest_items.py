@@ -13,7 +13,6 @@ from layton_batch.errors import DataError
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.jury import seat_jury
-from layton_batch.scoring.gold import read_gold
 from layton_batch.settings import Settings
 from tests.support.manifest_texts import ITEMS, MINIMAL, load
 from tests.support.manual_clock import ManualClock
@@ -76,15 +75,3 @@ def test_the_demo_names_the_sandboxes_models_judges_and_prices() -> None:
     }
     assert priced == billed
     assert all(m.name == m.model for m in found.models)
-
-
-def test_the_demo_has_bundled_items_and_labels_for_its_models() -> None:
-    found = load_manifest(SHIPPED / "demo.toml")
-    task = manifest_task(found)
-    bundled = task.bundled("llm")
-    shown = {item.id for item in load_items(found, task, Settings(ROOT), ManualClock())}
-    assert found.gold is not None
-    gold = read_gold(found.gold.source, found.folder, Settings(ROOT), bundled_items=bundled)
-    assert set(gold.rows["model"]) == {model.name for model in found.models}
-    assert set(gold.rows["item_id"]) <= shown
-    assert set(gold.judges) == {judge.model.name for judge in found.panel()}
