@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files import tables
 from layton_batch.files.addresses import LONGEST_WAIT_SECONDS, WAITS_SECONDS, shown
 from layton_batch.files.sources import RowLocation, Rows, read_rows
 from layton_batch.settings import Settings
@@ -90,18 +89,6 @@ def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, content: bytes, lin
     (tmp_path / "x.jsonl").write_bytes(content)
     with pytest.raises(DataError, match=rf"x\.jsonl, line {line}: .*{reason}"):
         read("x.jsonl", tmp_path)
-
-
-def test_a_long_parquet_file_comes_in_portions_and_its_lines_are_counted_on(tmp_path: Path) -> None:
-    rows = 2 * tables.PORTION_ROWS + 7
-    frame = pl.DataFrame({"id": [str(number) for number in range(rows)], "bytes": [b"\xff"] * rows})
-    frame.write_parquet(tmp_path / "x.parquet", row_group_size=300)
-    found = read("x.parquet", tmp_path)
-    assert [row["id"] for row in found] == frame["id"].to_list()
-    assert found[-1] == {"id": str(rows - 1), "bytes": "/w=="}
-    assert [location.line for location in found.locations] == list(range(1, rows + 1))
-    assert found.locations[-1] == (str(tmp_path / "x.parquet"), rows)
-    assert found.locations[5:7] == [(str(tmp_path / "x.parquet"), 6), (str(tmp_path / "x.parquet"), 7)]
 
 
 def test_a_parquet_file_without_rows_or_cut_off_is_an_error(tmp_path: Path) -> None:

@@ -67,11 +67,6 @@ def _changed(path: Path, change: Callable[[dict[str, Any]], object]) -> ScoreFil
     return _one(path)
 
 
-def test_a_log_that_was_cut_short_says_so(tmp_path: Path) -> None:
-    (note,) = _changed(tmp_path / "wren.json", lambda log: log.update(status="cancelled")).notes
-    assert "cancelled" in note
-
-
 def test_a_sample_without_a_score_is_outside_the_score(tmp_path: Path) -> None:
     first = _document(GOLDEN / "wren.json")["samples"][0]["id"]
     outcome = _changed(tmp_path / "wren.json", lambda log: log["samples"][0].pop("scores")).metrics["match"][first]

@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layton_batch.scoring.annotations import Annotation, JoinedLabels
-from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.judge_quality import annotator_agreement
 from layton_batch.stats.raters import agreement, cohen_kappa, kappa
 from tests.support.oracle_values import oracle_values
 
@@ -63,23 +60,3 @@ def test_raters_in_full_agreement_have_no_interval_and_without_a_difference_no_k
     found = kappa(np.repeat(np.array(marks)[:, None], raters, axis=1))
     assert found is not None
     assert (found.agreement, found.value, found.lower) == (1.0, value, None)
-
-
-def test_annotators_are_counted_by_name_with_their_ties_and_decisions_are_left_out() -> None:
-    who = Entrant("a", "p", 0)
-
-    def says(name: str, mark: bool, *, adjudicated: bool = False) -> Annotation:
-        return Annotation("i", "a", answer_correct=mark, annotator=name, adjudicated=adjudicated)
-
-    given = JoinedLabels(
-        {
-            (who, "i1"): {"ann": says("ann", True), "bob": says("bob", False)},
-            (who, "i2"): {"ann": says("ann", True), "bob": says("bob", True)},
-            (who, "i3"): {"ann": says("ann", True)},
-            (who, "i4"): {"bob": says("bob", True), "chair": says("chair", False, adjudicated=True)},
-        }
-    )
-    found = annotator_agreement(given, "answer_correct", 0.95)
-    assert found is not None
-    assert (found.labels, found.several, found.ties) == ({"ann": 3, "bob": 3}, 2, 1)
-    assert annotator_agreement(given, "both_correct", 0.95) is None

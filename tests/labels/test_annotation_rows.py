@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files.sources import RowLocation, read_rows
+from layton_batch.files.sources import RowLocation
 from layton_batch.scoring.annotations import (
     Annotation,
     join,
     parse_annotation,
-    parse_annotations,
     with_annotations,
 )
 from layton_batch.scoring.evidence import Entrant, content_key
-from layton_batch.settings import Settings
 from tests.support.evidence import Ballot, Label, labels_frame, votes_frame
 
 A, B = Entrant("a", "p", 0), Entrant("b", "p", 0)
@@ -112,14 +109,3 @@ def test_the_gold_set_is_one_of_the_annotators() -> None:
     assert labelled(parsed(annotator="ann"), gold=gold) == others  # a tie
     twice = (parsed(annotator="ann"), parsed(annotator="bob"))
     assert labelled(*twice, gold=gold) == {("a", "i1"): (1, 3, True)} | others
-
-
-def test_a_spreadsheet_s_rows_and_ids_that_are_numbers_are_labels(tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    path.write_text("item_id,model,n_hints,answer_correct,justification_correct\n7,m,1,TRUE,\n", encoding="utf-8")
-    (found,) = parse_annotations(read_rows(str(path), tmp_path, Settings.from_process()))
-    assert (found.item_id, found.n_hints, found.answer_correct, found.justification_correct) == ("7", 1, True, None)
-    location = RowLocation("labels.jsonl", 1)
-    assert parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": False}, location).item_id == "7"
-    with pytest.raises(DataError, match="true, false or null"):
-        parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": "TRUE"}, location)

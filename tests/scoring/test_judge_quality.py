@@ -74,7 +74,7 @@ def section(diagnosis: Diagnosis, key: str) -> Section:
 
 @pytest.mark.shared_data
 @pytest.mark.parametrize("metric", METRICS)
-def test_judges_against_people_as_recorded(metric: str) -> None:
+def test_judges_and_jury_against_people_as_recorded(metric: str) -> None:
     diagnosis, recorded = real(metric)
     for finding in diagnosis.judges:
         report, want = finding.report, recorded["judges"][finding.judge]
@@ -87,22 +87,16 @@ def test_judges_against_people_as_recorded(metric: str) -> None:
         assert 100 * report.leniency == pytest.approx(want["leniency_pts"], abs=0.0051)
         if metric == "both_correct":
             assert (report.lower, report.upper) == pytest.approx(ACCURACY[finding.judge], abs=6e-4)
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize("metric", METRICS)
-def test_the_jury_as_recorded(metric: str) -> None:
-    diagnosis, want = real(metric)
     jury, agree = diagnosis.jury, diagnosis.agreement
-    assert (jury.labels, agree.items) == (want["n_labels"], want["agreement"]["items"])
+    assert (jury.labels, agree.items) == (recorded["n_labels"], recorded["agreement"]["items"])
     ours = (jury.majority_accuracy, jury.majority_kappa, agree.unanimous, agree.fleiss_kappa, agree.krippendorff_alpha)
-    theirs = [want["jury"][name] for name in ("majority_accuracy", "majority_kappa")]
-    theirs += [want["agreement"][name] for name in ("unanimous_rate", "fleiss_kappa", "krippendorff_alpha")]
+    theirs = [recorded["jury"][name] for name in ("majority_accuracy", "majority_kappa")]
+    theirs += [recorded["agreement"][name] for name in ("unanimous_rate", "fleiss_kappa", "krippendorff_alpha")]
     assert ours == pytest.approx(theirs, abs=6e-5)
     assert jury.bias is not None
-    assert 100 * jury.bias == pytest.approx(want["jury"]["bias_pts"], abs=0.0051)
+    assert 100 * jury.bias == pytest.approx(recorded["jury"]["bias_pts"], abs=0.0051)
     assert {f"{b.yes / b.total:.4f}".rstrip("0"): [b.positives, b.labels] for b in diagnosis.bins} == {
-        f"{float(k):.4f}".rstrip("0"): v for k, v in want["calibration"].items()
+        f"{float(k):.4f}".rstrip("0"): v for k, v in recorded["calibration"].items()
     }
 
 

@@ -15,19 +15,14 @@ import pytest
 
 from layton_batch.cli.surface import print_document
 from layton_batch.errors import DataError
-from layton_batch.files.table_columns import ESTIMATE
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
 from layton_batch.reports.leaderboard_tables import Leaderboard, board_notes
 from layton_batch.scoring import board, leaderboard
 from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import MARKS, Entrant
 from layton_batch.scoring.leaderboard import (
-    ASSUMES,
-    BORROWED_ONLY,
-    HIERARCHICAL,
     NEW_ITEMS,
     OTHER_HINTS,
-    PAPER,
     RULE,
     THIS_SET,
     ScoringRules,
@@ -118,17 +113,6 @@ def made_up(models: int = 5, items: int = 60) -> tuple[list[Ballot], list[Label]
 def made_up_board() -> Rows:
     """Return the board of :func:`made_up`, which tests only read."""
     return rank_board(*frames(*made_up()), ScoringRules())
-
-
-@pytest.mark.parametrize("method", [HIERARCHICAL, PAPER])
-def test_the_order_of_the_input_changes_nothing(method: str) -> None:
-    ballots, labels = made_up()
-    rules = ScoringRules(method=method, seed=3)
-    before = rank_board(*frames(ballots, labels), rules)
-    rng = random.Random(1)
-    rng.shuffle(ballots)
-    rng.shuffle(labels)
-    assert rank_board(*frames(ballots, labels), rules) == before
 
 
 def test_labels_are_told_apart_by_whose_they_are() -> None:
@@ -323,22 +307,6 @@ def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: p
 # ---- one target a row ----------------------------------------------------------------------------------------------
 
 
-def test_a_row_is_for_new_items_and_on_this_set_for_these_alone() -> None:
-    rows = made_up_board()
-    here = on_this_set(rows)
-    assert [row.rank for row in here] == sorted(row.rank or 0 for row in here)
-    assert {row.target for row in rows} == {NEW_ITEMS}
-    by_model = {row.model: row for row in here}
-    for row in rows:
-        other = by_model[row.model]
-        assert (row.new, row.this_set, other.target) == (other.new, other.this_set, THIS_SET)
-        assert (other.half_width or 0) < (row.half_width or 0)
-        for name in ESTIMATE:
-            assert getattr(row, name) == getattr(row.new, name)
-            assert getattr(other, name) == getattr(row.this_set, name)
-    assert on_this_set(here) == here
-
-
 def test_marks_are_exact_on_this_set() -> None:
     marks = [marks_frame("b", [1.0] * 10 + [0.0] * 30), marks_frame("a", [1.0] * 30 + [0.0] * 10)]
     rows = rank_marks(marks, ScoringRules(metric="acc"))
@@ -373,19 +341,6 @@ def test_two_models_share_a_letter_exactly_where_their_rank_ranges_overlap() -> 
 def spelt(text: str) -> set[str]:
     first, dash, last = text.partition("–")
     return {chr(code) for code in range(ord(first), ord(last) + 1)} if dash else set(text)
-
-
-def test_the_table_says_what_it_is_for_and_marks_models_without_labels(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = made_up_board()
-    for shown_rows, where in ((rows, "for new items of this kind"), (on_this_set(rows), "for exactly this set")):
-        write_board(shown_rows, "table")
-        shown = " ".join(capsys.readouterr().out.split())
-        assert where in shown
-        assert ASSUMES in shown
-        assert "models that share a letter cannot be told apart" in shown
-        for row in shown_rows:
-            assert (f"{row.model} *" in shown) == (BORROWED_ONLY in row.flags)
-            assert f"{row.score:.1f} {row.lower:.1f}–{row.upper:.1f} {row.rank_best}–{row.rank_worst}" in shown
 
 
 # ---- tiny boards ---------------------------------------------------------------------------------------------------

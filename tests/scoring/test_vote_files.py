@@ -17,7 +17,7 @@ from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import Entrant, rounds
 from layton_batch.scoring.leaderboard import ScoringRules
-from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, votes_of
+from layton_batch.scoring.vote_files import SCHEMA, read_votes, votes_of
 from layton_batch.settings import Settings
 from tests.support.evidence import Ballot, Label, frames, labels_frame
 
@@ -122,21 +122,3 @@ def test_all_samples_count(tmp_path: Path) -> None:
     settings = Settings.from_environment({}, tmp_path)
     board = board_of_sources(read_sources([str(folder)], tmp_path, settings, BoardOptions()))
     assert set(board["rounds"]) == {2}
-
-
-def test_what_is_a_source_of_votes(tmp_path: Path) -> None:
-    ballots, _ = made_up(1)
-    votes = write_votes(tmp_path / "votes.parquet", ballots)
-    other = tmp_path / "other.parquet"
-    pl.DataFrame({"model": ["a"]}).write_parquet(other)
-    torn = tmp_path / "torn.parquet"
-    torn.write_bytes(b"PAR1")
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "run.json").write_text("{}", encoding="utf-8")
-    write_votes(run / "votes.parquet", ballots)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    told = {path.name: is_votes(str(path)) for path in (votes, other, torn, run, empty, tmp_path, tmp_path / "none")}
-    assert told == {"votes.parquet": True, "other.parquet": False, "torn.parquet": False, "run": False,
-                    "empty": False, tmp_path.name: True, "none": False}  # fmt: skip

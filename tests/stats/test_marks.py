@@ -97,10 +97,6 @@ def test_intervals_within_strata_hold_the_truth_and_are_narrower_where_strata_di
 
 
 def test_marks_that_are_all_the_same_are_not_certain() -> None:
-    marks, strata = np.ones((1, 80)), np.repeat(np.arange(4), 20)
-    right = mark_scores(marks, mark_draws(marks, seed=0, strata=strata), strata=strata)
-    assert right.upper[0] == 1
-    assert right.lower[0] == pytest.approx(stats.beta.ppf(0.025, 80.5, 0.5), abs=0.003)
     marks = np.array([[0.5] * 12, [0.0] * 11 + [0.25]])
     half = mark_scores(marks, mark_draws(marks, seed=0))
     assert half.score[0] == 0.5

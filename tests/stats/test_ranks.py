@@ -41,11 +41,6 @@ def test_touching_intervals_are_decided_in_binary_as_the_reference_does() -> Non
         assert (paper_ranks([upper, lower], [width, width]).best[1] == 2) == separated
 
 
-def test_a_model_without_a_score_has_no_rank_and_moves_nobody() -> None:
-    with_gap = paper_ranks([70.0, None, 80.0, None], [1.0, None, 1.0, None])
-    assert placed(with_gap) == [(2, 2, 2), None, (1, 1, 1), None]
-
-
 # ---- ranks that hold for all models at once ------------------------------------------------------------------------
 
 
