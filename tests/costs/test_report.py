@@ -95,19 +95,6 @@ def test_a_bill_to_send_is_one_page_with_a_line_a_model_and_what_it_was_of_the_l
     assert shares["Total"] == ("$3.50", "$5.00", "70%")
 
 
-def test_every_form_for_people_and_json_has_the_notes_of_a_bill(capsys: pytest.CaptureFixture[str]) -> None:
-    caution, days = "Made up: a sandbox played openai.", ("2026-11-20", "2026-11-30")
-    rows = [replace(row(), day=days[0]), replace(row(), day=days[1]), replace(row(), day=days[1], price_source="b")]
-    query = CostQuery.parse("week", None, "yesterday", TODAY)
-    full, empty = (CostDocument(build_report(some, by=query.by), ["lab"], query, caution) for some in (rows, []))
-    for bill, words in (full, "prices: a source; b (2026-11-01)"), (empty, "2026-11-30"):
-        assert sum(words in note for note in bill.notes) == 1
-        bill.show()
-        shown = bill.text("md").replace("\\", ""), bill.text("html"), bill._repr_html_(), capsys.readouterr().out
-        for text in (*shown, json.dumps(bill.as_json())):
-            assert all(part in text for part in (caution, words.removeprefix("p"), "UTC"))
-
-
 def test_unknown_is_never_zero_in_any_form() -> None:
     unknown = UsageRow("together", "nobody/knows", Role.PREDICT, 1, USAGE, None, None)
     report = build_report([unknown])

@@ -48,13 +48,6 @@ def test_a_prompt_at_an_address_is_the_same_as_one_in_a_file(tmp_path: Path, web
     assert len(web.asked) == 1
 
 
-def test_a_hub_address_is_asked_with_the_token(tmp_path: Path, web: FileSite) -> None:
-    web.serve("/datasets/o/n/resolve/main/p/judge.txt", b"Be fair.")
-    settings = Settings(tmp_path, {"HF_ENDPOINT": web.url, "HF_TOKEN": "hf-x"})
-    load_manifest(manifest(tmp_path, "hf://datasets/o/n/p/judge.txt"), PromptFiles(settings))
-    assert web.asked == [("/datasets/o/n/resolve/main/p/judge.txt", "Bearer hf-x")]
-
-
 def test_a_run_goes_on_with_its_frozen_copy_and_asks_nobody(tmp_path: Path, web: FileSite) -> None:
     path, runs = manifest(tmp_path, f"{web.url}/judge.txt"), tmp_path / "runs"
     web.serve("/judge.txt", b"Be fair.")

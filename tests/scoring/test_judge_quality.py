@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from layton_batch.columns import Table
 from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import Entrant
@@ -57,12 +56,6 @@ def made(*answers: tuple[str, dict[str, bool], bool | None]) -> Diagnosis:
             for number, (family, verdicts, human) in enumerate(answers)
         ]
     )
-
-
-def favoured(*families: tuple[str, int, int]) -> Diagnosis:
-    """A jury of two that says yes to everything; of each (family, answers, wrong) people call so many wrong."""
-    both = {"owl": True, "hawk": True}
-    return made(*[(family, both, number >= wrong) for family, count, wrong in families for number in range(count)])
 
 
 def section(diagnosis: Diagnosis, key: str) -> Section:
@@ -132,23 +125,6 @@ def test_leniency_by_family() -> None:
     }  # fmt: skip
     (finding,) = made(*[("a", {"owl": True}, True)] * 50).judges  # verdicts that never err leave an error open
     assert finding.by_family[0].standard_error == pytest.approx(0.02, abs=0.002)
-
-
-def test_an_error_for_a_maker_is_certain_open_or_of_too_few_labels() -> None:
-    diagnosis = favoured(("openai", 40, 20), ("gemini", 40, 1), ("acme", 4, 0))
-    said = [part.text for part in section(diagnosis, "short").parts if isinstance(part, JudgeNote)]
-    for sentence, parts in zip(
-        said[:5], [("75 %", "84"), ("25.0",), ("OpenAI", "50.0"), ("Google",), ("acme",)], strict=True
-    ):
-        assert all(part in sentence for part in parts)
-    half_widths = {family.family: family.half_width for family in diagnosis.jury_by_family}
-    assert half_widths["acme"] is None
-    assert 0 < (half_widths["openai"] or 0) < 0.5
-    assert (half_widths["gemini"] or 0) > 0.025
-    (table, _) = section(diagnosis, "families").parts
-    assert isinstance(table, Table)
-    assert [column.name for column in table.columns] == ["answers by", "labels", "the jury", "hawk", "owl"]
-    assert [row[:3] for row in table.rows[1:]] == [("Google", "40", "+2.5"), ("OpenAI", "40", "+50.0")]
 
 
 def test_answers_to_one_item_count_as_one_piece_of_evidence() -> None:

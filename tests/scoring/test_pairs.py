@@ -14,7 +14,6 @@ from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.compare import all_pairs, compare_models
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.label_plan import LabelTarget, outlook, plan_next
 from layton_batch.scoring.leaderboard import ScoringRules
 from tests.support.evidence import Ballot, Label, Rows, frames
 
@@ -97,18 +96,3 @@ def test_of_two_models_with_the_same_votes_each_is_as_likely_the_better_one(labe
 
 
 # ---- what labels would do ------------------------------------------------------------------------------------------
-
-
-def test_as_many_labels_as_are_enough_make_intervals_about_as_short_as_labels_can() -> None:
-    ballots, labels = evidence()
-    found = board(ballots, labels)
-    shown, enough = {row.model: row for row in Rows(rank_board(found))}, outlook(found, length=0).enough
-    plan = plan_next(found, LabelTarget(half_width=0.0))
-    assert 0 < len(plan.rows) == enough.labels <= len(ballots) - len(labels)
-    for model in plan.models:
-        row = shown[model.model]
-        assert 0 < model.half_width_least <= model.half_width_then <= 1.06 * model.half_width_least
-        assert model.half_width_then <= model.half_width_now
-        assert 2 * model.half_width_now == pytest.approx(row.upper - row.lower, abs=0.2)  # the board's interval
-    everything = [Label(one.entrant, one.item_id, one.yes, one.total, one.yes > 1, one.content) for one in ballots]
-    assert outlook(board(ballots, everything), length=0).enough.labels == 0

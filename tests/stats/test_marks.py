@@ -31,14 +31,6 @@ def test_marks_of_0_and_1_get_jeffreys_interval_and_posterior() -> None:
         assert stats.kstest(theta[:, column], law.cdf).pvalue > 1e-3
 
 
-def test_comparisons_are_paired() -> None:
-    same = np.concatenate([binary([20], 40), binary([20], 40), binary([20], 40)[:, ::-1]])
-    draws = mark_draws(same, seed=1, draws=4000).paired
-    alike, unlike = difference(draws, 0, 1), difference(draws, 0, 2)
-    assert alike.upper - alike.lower < 0.35 * (unlike.upper - unlike.lower)
-    assert alike.better == pytest.approx(0.5, abs=0.03)
-
-
 LEADS = [
     # items, right of both, of the first alone, of the second alone, whether an interval of 95 % leaves 0 out
     (3, 0, 3, 0, False), (4, 0, 3, 1, False), (4, 0, 4, 0, False), (6, 0, 6, 0, True), (10, 3, 4, 0, False),

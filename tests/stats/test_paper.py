@@ -94,7 +94,7 @@ LABELLED = [(30, 0), (60, 60), (5, 2)]
 
 
 @pytest.mark.parametrize(
-    ("bins", "n", "labels", "zeros", "mean", "flags"),
+    "case",
     [
         ([(0, 1), (1, 1), (0, 0)], [10, 20, 4], LABELLED, 0, 21.6 / 34, (Flag.UNJUDGED,)),
         (
@@ -111,14 +111,8 @@ LABELLED = [(30, 0), (60, 60), (5, 2)]
     ],
     ids=["unjudged", "unjudged without a label", "one vote", "known zeros", "no label on its votes"],
 )
-def test_every_row_has_a_score_or_a_gap_with_its_reason(
-    bins: list[tuple[int, int]],
-    n: list[int],
-    labels: list[tuple[int, int]],
-    zeros: int,
-    mean: float | None,
-    flags: tuple[Flag, ...],
-) -> None:
+def test_every_row_has_a_score_or_a_gap_with_its_reason(case: tuple[Any, ...]) -> None:
+    bins, n, labels, zeros, mean, flags = case
     (row,) = paper_scores(make_counts(bins, [n], labels, known_zeros=[zeros]))
     assert (row.mean, row.flags, row.items) == (mean and pytest.approx(mean), flags, sum(n) + zeros)
     assert (row.score is None, row.lower is None, row.reason is None) == (mean is None, mean is None, mean is not None)

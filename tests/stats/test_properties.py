@@ -14,9 +14,9 @@ from layton_batch.stats.counts import LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import summarize
 from layton_batch.stats.paper import paper_scores
-from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
+from layton_batch.stats.ranks import rank_ranges, score_ranks
 
-from .boards import placed, rows_of, scored
+from .boards import rows_of, scored
 
 FITTED = settings(max_examples=settings().max_examples // 16)  # a fit takes a tenth of a second
 seeds = st.integers(0, 2**32 - 1)
@@ -125,9 +125,3 @@ def test_rank_sets_contain_the_rank(seed: int) -> None:
         assert ((drawn >= sets.best) & (drawn <= sets.worst)).all(axis=1).mean() >= 0.95
         assert (new >= 0).all()
         assert (new <= 1 + 1e-12).all()
-    paper = paper_scores(counts)
-    printed = paper_ranks([p.score for p in paper], [p.half_width for p in paper])
-    for row, triple in zip(paper, placed(printed), strict=True):
-        assert (triple is None) == (row.score is None)
-        if triple is not None:
-            assert triple[1] <= triple[2]
