@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 from xml.etree import ElementTree
 
 import altair as alt
@@ -19,15 +18,6 @@ def boxes(points: list[Place], name: str = "a-model") -> list[tuple[float, float
     offsets = name_offsets(points, [name] * len(points), WIDTH, HEIGHT)
     wide = 6.6 * len(name)
     return [(x + dx, x + dx + wide, y + dy - 5, y + dy + 5) for (x, y), (dx, dy) in zip(points, offsets, strict=True)]
-
-
-def test_names_of_one_place_stand_apart_inside_the_picture_with_threads() -> None:
-    offsets = name_offsets([(50.0, 395.0)] * 20, ["m"] * 20, WIDTH, HEIGHT)
-    heights = sorted(395 + dy for _, dy in offsets)
-    assert all(b - a >= 11 for a, b in pairwise(heights))
-    assert heights[0] > 0
-    assert heights[-1] < HEIGHT
-    assert sum(dy != 0 for _, dy in offsets) >= 19
 
 
 def test_no_name_covers_another_or_a_point_where_there_is_room() -> None:

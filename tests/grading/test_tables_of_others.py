@@ -170,20 +170,6 @@ def test_deepevals_test_runs_are_ranked_by_success_or_a_metric(tmp_path: Path) -
     assert [(row["score"], row["n_items"]) for row in board(latest, "--this-set")] == [(50.0, 1)]
 
 
-def test_deepevals_folder_and_its_odd_test_runs_are_read(tmp_path: Path) -> None:
-    def case(number: int, **changes: object) -> dict[str, object]:
-        results = [_tested(0.9, success=True), _tested(0.5, success=True), _tested(1.0, success=True, name="success")]
-        return {"name": f"case {number}", "input": "Summarize \ud800", "expectedOutput": f"{number}", "success": True,
-                "metricsData": results, **changes}  # fmt: skip
-
-    folder = tmp_path / "results"
-    folder.mkdir()
-    for name, success in (("20260101_120000", True), ("20260102_120000", False)):
-        (folder / name).write_text(json.dumps({"testCases": [case(1), case(2, success=success)]}))
-    assert scores(folder) == {"20260101_120000": 100.0, "20260102_120000": 50.0}
-    assert scores(folder / "20260101_120000", "--metric", "Relevancy 2") == {"20260101_120000": 50.0}
-
-
 def test_a_folder_of_logs_is_its_files(tmp_path: Path) -> None:
     for name in ("finch.eval", "robin.eval"):
         (tmp_path / name).write_bytes((GOLDEN / name).read_bytes())

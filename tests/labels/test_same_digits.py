@@ -29,9 +29,6 @@ def test_command_line_tables_and_pages_have_the_same_digits_for_a_target(
     rows = [label({"item_id": item, "model": model}, says) for (item, model), says in given.items()]
     write_rows(tmp_path / "labels.jsonl", rows)
     publish(root)
-    kept = tables.read(root / "tables", "labels").to_dicts()
-    assert {(row["item_id"], row["model"]): row["both_correct"] for row in kept} == given
-    assert {group["people"] for row in kept for group in row["labels"]} == {1}
     option = ("--this-set",) if target == "set" else ()
     shown, site = board(root, *option), root / "site"
     assert {row["method"] for row in shown} == {"hierarchical"}

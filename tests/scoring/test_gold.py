@@ -10,9 +10,6 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet, labels_of, read_gold
 from layton_batch.settings import Settings
-from tests.support.paths import ROOT, SHARED_DATA
-
-REAL = SHARED_DATA / "layton" / "ppi_llm.jsonl"
 
 Cell = str | int | float | bool | None | list[int]
 
@@ -107,15 +104,6 @@ def test_the_same_prediction_twice_is_refused_with_both_places_and_another_hint_
     assert len(gold(tmp_path, first, row(n_hints=1)).rows) == 2
     with pytest.raises(DataError, match=r"line 3: item 'r1' of model 'm' stands already in .*gold\.jsonl, line 1"):
         gold(tmp_path, first, other, first, other)
-
-
-@pytest.mark.shared_data
-def test_the_published_gold_set_is_read_whole() -> None:
-    found = read_gold(str(REAL), ROOT, Settings(ROOT))
-    assert len(found.rows) == 1674
-    assert len(found.labelled) == 614
-    assert found.on("both_correct")["total"].sum() == 5022
-    assert found.judges[0] == "mistral-large-2512"
 
 
 def test_a_label_that_a_later_sample_brings_is_not_lost(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.grading.board_sources import BoardOptions, read_sources
-from layton_batch.grading.board_sources import board_of as board_of_sources
 from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import Entrant, rounds
@@ -111,14 +110,3 @@ def test_a_file_that_holds_no_votes_is_named(tmp_path: Path, changes: dict[str, 
         path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataError, match=rf"odd\.parquet: .*{reason}"):
         read_sources([str(folder)], tmp_path, Settings.from_environment({}, tmp_path), BoardOptions())
-
-
-def test_all_samples_count(tmp_path: Path) -> None:
-    ballots, _ = made_up(3)
-    parts = [write_votes(tmp_path / f"{n}.parquet", ballots, sample=n) for n in (1, 2)]
-    folder = tmp_path / "votes"
-    folder.mkdir()
-    pl.concat([pl.read_parquet(part) for part in parts]).write_parquet(folder / "both.parquet")
-    settings = Settings.from_environment({}, tmp_path)
-    board = board_of_sources(read_sources([str(folder)], tmp_path, settings, BoardOptions()))
-    assert set(board["rounds"]) == {2}

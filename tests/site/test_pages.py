@@ -63,13 +63,6 @@ def parsed(site: Path) -> dict[str, Page]:
     return pages(site)
 
 
-def test_a_finished_run_has_a_page_for_every_item_and_model(parsed: dict[str, Page]) -> None:
-    of_models = {name for name in parsed if name.startswith("models/")}
-    assert sorted(words(parsed[name]).partition(" ·")[0] for name in of_models) == ["alpha-9", "beta-10", "gamma-2"]
-    items = {"items/index.html", "items/wrong.html", *(f"items/{number:04d}.html" for number in range(1, 5))}
-    assert set(parsed) - of_models == {*BOARD, *items}
-
-
 @pytest.mark.parametrize(
     ("page", "facts"),
     [
