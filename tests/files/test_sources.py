@@ -108,8 +108,9 @@ IN_HUB = "/datasets/o/n/resolve/main/sub/x.jsonl"
 
 @pytest.fixture
 def site() -> Iterator[FileSite]:
-    with FileSite() as found:
-        found.serve("/x.jsonl", GOOD)
+    found = FileSite()
+    found.serve("/x.jsonl", GOOD)
+    with found:
         yield found
 
 

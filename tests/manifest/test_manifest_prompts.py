@@ -23,7 +23,8 @@ JUDGE = "Be fair, é.\r\n"
 
 @pytest.fixture
 def web() -> Iterator[FileSite]:
-    with FileSite() as found:
+    found = FileSite()
+    with found:
         yield found
 
 

@@ -82,10 +82,16 @@ def test_judges_and_jury_against_people_as_recorded(metric: str) -> None:
             assert (report.lower, report.upper) == pytest.approx(ACCURACY[finding.judge], abs=6e-4)
     jury, agree = diagnosis.jury, diagnosis.agreement
     assert (jury.labels, agree.items) == (recorded["n_labels"], recorded["agreement"]["items"])
-    ours = (jury.majority_accuracy, jury.majority_kappa, agree.unanimous, agree.fleiss_kappa, agree.krippendorff_alpha)
+    of_jury = (
+        jury.majority_accuracy,
+        jury.majority_kappa,
+        agree.unanimous,
+        agree.fleiss_kappa,
+        agree.krippendorff_alpha,
+    )
     theirs = [recorded["jury"][name] for name in ("majority_accuracy", "majority_kappa")]
     theirs += [recorded["agreement"][name] for name in ("unanimous_rate", "fleiss_kappa", "krippendorff_alpha")]
-    assert ours == pytest.approx(theirs, abs=6e-5)
+    assert of_jury == pytest.approx(theirs, abs=6e-5)
     assert jury.bias is not None
     assert 100 * jury.bias == pytest.approx(recorded["jury"]["bias_pts"], abs=0.0051)
     assert {f"{b.yes / b.total:.4f}".rstrip("0"): [b.positives, b.labels] for b in diagnosis.bins} == {
