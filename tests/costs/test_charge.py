@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+import layton_batch
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.rates import Price, Rates, charge
 from layton_batch.providers import connect
@@ -50,6 +53,21 @@ def test_cost_is_exact(usage: Usage, batched: bool) -> None:
         + usage.output_tokens * Fraction(rates.output)
     ) / 1_000_000
     assert Fraction(charge(usage, PRICE, batched=batched)) == expected
+
+
+def test_our_prices_are_those_the_sandbox_bills() -> None:
+    """Two tables written apart: a run's cost can equal the sandbox's ledger only if they agree."""
+    folder = Path(layton_batch.__file__).parent / "sandbox"  # read as a file: the two share no code
+    tables = tomllib.loads((folder / "prices.toml").read_text(encoding="utf-8"))
+    book = PriceBook(at=datetime(2026, 11, 21, tzinfo=UTC))
+    for provider, models in tables.items():
+        for model, entry in models.items():
+            price = book.price(provider, model)
+            assert price is not None, model
+            for rates, billed in ((price.batch, entry["batch"]), (price.standard, entry["standard"])):
+                cached = rates.input if rates.cached_input is None else rates.cached_input
+                expected = [D(text) for text in billed]
+                assert [rates.input, rates.output, cached][: len(expected)] == expected, (provider, model)
 
 
 def test_our_charge_equals_the_price_datas_own_calculator() -> None:

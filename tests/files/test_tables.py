@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,3 +35,19 @@ def test_a_table_written_in_portions_is_the_table(tmp_path: Path, monkeypatch: p
     read = list(tables.read_portions(path, ("item_id", "note")))
     assert [one.height for one in read] == [5] * (number // 5) + [number % 5] * (number % 5 > 0)
     assert [item for one in read for item in one["item_id"]] == [row["item_id"] for row in marks(number)]
+
+
+def test_a_folder_that_another_thread_is_writing_and_removes_is_not_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write(tmp_path / "usage" / "a.parquet", tables.frame("usage", [{"custom_id": "a"}]))
+    (tmp_path / "usage" / ".b.parquet.0-1-1-1.tmp").mkdir()
+    scan = os.scandir
+
+    def removed(folder: str | Path) -> object:
+        if str(folder).endswith(".tmp"):
+            raise FileNotFoundError(2, "it was removed meanwhile", str(folder))
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", removed)
+    assert tables.read(tmp_path, "usage")["custom_id"].to_list() == ["a"]
