@@ -13,7 +13,7 @@ from benchmarks.planted_faults import ROOT, PlantedFault, read_faults
 from tests.surfaces.workspaces import SURFACES
 
 SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
-    "prepare": (("--lines", "40", "--items", "20"), {}),
+    "prepare": (("--lines", "8", "--items", "4"), {}),
     "collect": (("--rows", "200"), {}),
     "site": (("--models", "3", "--items", "4"), {}),
     "board": (("--models", "10", "--items", "10"), {}),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 from xml.etree import ElementTree
 
 import altair as alt
 import pytest
 
 from layton_batch.drawing import name_offsets, recoloured, rendered, specification, svg, table, titled
-from layton_batch.text import shortened
 
 WIDTH, HEIGHT = 1000.0, 400.0
 Place = tuple[float, float]
@@ -22,20 +20,6 @@ def boxes(points: list[Place], name: str = "a-model") -> list[tuple[float, float
     return [(x + dx, x + dx + wide, y + dy - 5, y + dy + 5) for (x, y), (dx, dy) in zip(points, offsets, strict=True)]
 
 
-def test_a_lonely_name_stands_beside_its_point_without_a_thread() -> None:
-    assert name_offsets([(50.0, 50.0)], ["model"], WIDTH, HEIGHT) == [(9, 0)]
-    assert name_offsets([(950.0, 50.0)], ["model"], WIDTH, HEIGHT) == [(-9, 0)]
-
-
-def test_names_of_one_place_stand_apart_inside_the_picture_with_threads() -> None:
-    offsets = name_offsets([(50.0, 395.0)] * 20, ["m"] * 20, WIDTH, HEIGHT)
-    heights = sorted(395 + dy for _, dy in offsets)
-    assert all(b - a >= 11 for a, b in pairwise(heights))
-    assert heights[0] > 0
-    assert heights[-1] < HEIGHT
-    assert sum(dy != 0 for _, dy in offsets) >= 19
-
-
 def test_no_name_covers_another_or_a_point_where_there_is_room() -> None:
     rng = random.Random(5)
     points = [(rng.uniform(0, 300), rng.uniform(20, 380)) for _ in range(15)]
@@ -43,22 +27,6 @@ def test_no_name_covers_another_or_a_point_where_there_is_room() -> None:
     for i, (left, right, top, bottom) in enumerate(found):
         assert not any(a < right and left < b and c < bottom and top < d for a, b, c, d in found[i + 1 :])
         assert not any(left < x < right and top < y < bottom for x, y in points)
-
-
-def test_no_name_covers_a_line_where_there_is_room() -> None:
-    line = [(x, 0.5 * x) for x in range(0, 400, 4)]
-    ((dx, dy),) = name_offsets([(100.0, 50.0)], ["a-model"], WIDTH, HEIGHT, line)
-    left, right, top, bottom = 100 + dx, 100 + dx + 46, 50 + dy - 5, 50 + dy + 5
-    assert not any(left < x < right and top < y < bottom for x, y in line)
-
-
-def test_more_names_than_there_is_room_for_end_well() -> None:
-    assert len(boxes([(50.0, 50.0)] * 200)) == 200
-
-
-@pytest.mark.parametrize(("name", "letters", "short"), [("gpt-5", 5, "gpt-5"), ("abcdefghij", 5, "ab…ij"), ("", 3, "")])
-def test_a_long_name_loses_its_middle(name: str, letters: int, short: str) -> None:
-    assert shortened(name, letters) == short
 
 
 def said(text: str) -> alt.LayerChart:

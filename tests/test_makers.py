@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from layton_batch import makers
 from layton_batch.makers import maker_colour, maker_name
+from layton_batch.providers import BUILT_IN
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,10 @@ def test_a_colour_of_the_manifest_wins_by_family_or_name_and_the_others_stay() -
     assert maker_colour("acme", {}) == maker_colour("acme", {"openai": "#123456"})
 
 
-@pytest.mark.parametrize("colour", [*makers._COLOURS.values(), *makers._OTHERS])
 @pytest.mark.parametrize("page", ["#fdfdfb", "#14171b"])
-def test_every_colour_stands_out_from_a_page(colour: str, page: str) -> None:
+@pytest.mark.parametrize("maker", [*BUILT_IN, *map(str, range(40))])
+def test_every_colour_stands_out_from_a_page(maker: str, page: str) -> None:
+    colour = maker_colour(maker, {})
     bright, dark = sorted((_luminance(colour), _luminance(page)), reverse=True)
     assert (bright + 0.05) / (dark + 0.05) >= 3, "WCAG 1.4.11"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.clock import Pacing
-from layton_batch.errors import DataError, LaytonBatchError, ManifestError, MissingKeyError
+from layton_batch.errors import LaytonBatchError, ManifestError, MissingKeyError
 from layton_batch.settings import HUB, Settings
 
 
@@ -26,11 +26,8 @@ def test_each_provider_has_its_own_variables(tmp_path: Path, provider: str, key:
     found = settings(tmp_path, **{key: " secret ", url: "http://127.0.0.1:1/v1"})
     assert found.has_key(provider)
     assert found.access(provider) == ("secret", "http://127.0.0.1:1/v1")
+    assert "secret" not in f"{found!r} {found.access(provider)!r}"
     assert settings(tmp_path, **{key: "k"}).access(provider).base_url is None  # its SDK knows the address
-
-
-def test_the_documented_gemini_variable_wins(tmp_path: Path) -> None:
-    assert settings(tmp_path, GOOGLE_API_KEY="other", GEMINI_API_KEY="own").access("gemini").api_key == "own"
 
 
 ADDRESSES = (
@@ -70,12 +67,6 @@ def test_the_version_of_an_api_is_read_as_its_sdk_reads_it(tmp_path: Path) -> No
     for said, version in (("v1", "v1"), ("v1beta", "v1beta"), ("beta", "v1beta"), (" ", None)):
         found = settings(tmp_path, GOOGLE_GENAI_API_VERSION=said)
         assert (found.api_version("gemini"), found.api_version("openai")) == (version, None)
-
-
-def test_keys_are_in_no_repr(tmp_path: Path) -> None:
-    found = settings(tmp_path, OPENAI_API_KEY="sk-secret")
-    access = found.access("openai")
-    assert "sk-secret" not in f"{found!r} {found} {access!r} {access}"
 
 
 def test_dotenv_fills_gaps_and_never_overrides(tmp_path: Path) -> None:
@@ -128,51 +119,12 @@ def test_dotenv_gives_an_address_with_the_key_of_the_same_provider_only(tmp_path
     assert settings(tmp_path, GROQ_BASE_URL="http://[::1]:8").access("groq") == ("file", "http://[::1]:8")
 
 
-def test_a_line_of_dotenv_that_sets_nothing_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / ".env").write_text("\nOPENAI_API_KEY: sk\nGROQ_API_KEY=k\n", encoding="utf-8")
-    assert [settings(tmp_path).has_key(name) for name in ("openai", "groq")] == [False, True]
-    assert caplog.messages == [
-        f"{tmp_path / '.env'}, line 2: is no NAME=VALUE, such as OPENAI_API_KEY=…, and is not read"
-    ]
-    settings(tmp_path)
-    assert len(caplog.messages) == 1
-
-
 def test_what_dotenv_says_in_vain_is_told_where_it_would_mean_something(tmp_path: Path) -> None:
     names = ("OPENAI_BASE_URL", "GROQ_BASE_URL", "APP_BASE_URL", "HF_ENDPOINT", "LAYTON_BATCH_ENGINE", "COLOUR")
     (tmp_path / ".env").write_text("".join(f"{name}=http://h\n" for name in names), encoding="utf-8")
     found = settings(tmp_path, OPENAI_API_KEY="k", HF_ENDPOINT="http://own")
     assert found.left_in_file == ("OPENAI_BASE_URL", "LAYTON_BATCH_ENGINE")
     assert found.read_from_file == ()
-
-
-@pytest.mark.parametrize("name", ["LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS"])
-def test_a_dotenv_that_says_where_runs_are_is_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / ".env").write_text(f"{name}=postgresql://u:secret@h/d\n", encoding="utf-8")
-    with pytest.raises(ManifestError, match=f"{name} is not read from .*; nothing was sent") as caught:
-        settings(tmp_path)
-    assert "secret" not in str(caught.value)
-    assert settings(tmp_path, **{name: "own"}).get(name) == "own"
-
-
-def test_secrets_are_the_keys_that_the_program_reads_and_no_other_variable(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text("OPENAI_API_KEY=theirs\nHF_TOKEN=hub\n", encoding="utf-8")
-    found = settings(tmp_path, OPENAI_API_KEY="own", SORT_KEY="Answer: A", WEBHOOK_TOKEN="other").secrets()
-    assert set(found) == {"own", "theirs", "hub"}
-
-
-def test_a_dotenv_that_is_not_text_is_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_bytes(b"OPENAI_API_KEY=\xff\xfe\n")
-    with pytest.raises(DataError, match=r"\.env"):
-        settings(tmp_path)
-
-
-def test_state_and_hub_have_defaults(tmp_path: Path) -> None:
-    assert settings(tmp_path).state_url is None
-    assert settings(tmp_path).hf_token is None
-    assert settings(tmp_path).hf_endpoint == HUB
-    found = settings(tmp_path, LAYTON_BATCH_STATE="sqlite:///x", HF_TOKEN="t", HF_ENDPOINT="http://127.0.0.1:9/")
-    assert (found.state_url, found.hf_token, found.hf_endpoint) == ("sqlite:///x", "t", "http://127.0.0.1:9")
 
 
 def test_what_the_user_keeps_is_in_the_state_home_of_the_standard(tmp_path: Path) -> None:

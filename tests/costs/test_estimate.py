@@ -24,7 +24,7 @@ from layton_batch.costs.estimate import (
 )
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.rates import Price, Rates, RateStep, charge
-from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Reasoning, Request, Usage
+from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Reasoning, Usage
 from tests.support.paths import SHARED_DATA
 from tests.support.token_bounds import estimate_tokens
 
@@ -36,16 +36,6 @@ RIDDLES = SHARED_DATA / "layton" / "riddles_vlm.jsonl"
 
 def spec(limit: int | None = 32_000, reasoning: Reasoning | None = None, **params: JsonValue) -> ModelSpec:
     return ModelSpec("n", "openai", "gpt-5.1", "openai", limit, reasoning or Reasoning(), params)
-
-
-def request(model: ModelSpec, *parts: str | Image) -> Request:
-    return Request("c", "i", model, Prompt("Answer.", parts))
-
-
-def estimate_request(request: Request, book: PriceBook) -> Decimal | None:
-    model = request.model
-    price = book.price(model.provider, model.model)
-    return bound_cost(estimate_tokens(request.prompt, model), price) if price else None
 
 
 def encoded(kind: str, width: int, height: int) -> Image:
@@ -133,24 +123,6 @@ def test_text_is_bounded_by_its_bytes(system: str, question: str) -> None:
 )
 def test_output_is_bounded_by_every_limit_that_may_be_sent(model: ModelSpec, bound: int) -> None:
     assert output_bound(model) == bound
-
-
-def test_a_request_is_estimated_at_its_models_price() -> None:
-    cost = estimate_request(request(spec(32_000), "What walks on four legs in the morning?"), BOOK)
-    assert cost is not None
-    assert D("0.16") < cost < D("0.161")  # 32,000 × 5 per million, and a few hundred tokens of input
-
-
-def test_an_unknown_price_makes_an_unknown_estimate() -> None:
-    nobody = ModelSpec("n", "openai", "gpt-5.1-mini", "openai", 100)
-    assert estimate_request(request(nobody, "q"), BOOK) is None
-
-
-def test_an_inferred_batch_price_is_bounded_by_the_standard_one() -> None:
-    model = ModelSpec("n", "openai", "gpt-5.1-codex-mini", "openai", 1_000_000)
-    cost = estimate_request(request(model, "q"), BOOK)
-    assert cost is not None
-    assert cost >= D(2)  # a million output tokens at the standard 2, not at the inferred 1
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF"])

@@ -7,11 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from layton_batch.costs import published_prices
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.published_prices import is_same_model
-from layton_batch.costs.rates import Price, Rates, manifest_price
-from layton_batch.errors import ManifestError
+from layton_batch.costs.rates import Price
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 D = Decimal
@@ -150,69 +148,8 @@ def test_the_discount_does_not_touch_what_the_documents_exclude() -> None:
     assert (claude.batch.cache_write, claude.standard.cache_write) == (D("3.125"), D("6.25"))
 
 
-def test_a_request_past_a_threshold_is_billed_at_the_step() -> None:
-    price = known("gemini", "gemini-3.1-pro-preview")
-    assert price.batch.input == D(1)
-    (step,) = price.steps
-    assert (step.above, step.batch) == (200_000, Rates(D(2), D(9), D("0.4")))
-    assert step.standard == Rates(D(4), D(18), D("0.4"))
-    (ours,) = known("gemini", "gemini-3-pro-preview").steps
-    assert (ours.above, ours.batch) == (200_000, Rates(D(2), D(9), D("0.4")))
-
-
 def test_the_floating_mistral_alias_is_priced_only_while_its_target_is_known() -> None:
     spring = known("mistral", "mistral-large-latest", datetime(2026, 3, 1, tzinfo=UTC))
     assert spring.batch.input == D("0.25")
     assert book().price("mistral", "mistral-large-latest") is None
     assert "mistral-large-2512" in (book().why_unknown("mistral", "mistral-large-latest") or "")
-
-
-def test_a_manifest_price_comes_first_and_names_itself() -> None:
-    mine = manifest_price("openai", "gpt-5.1", Rates(D("0.1"), D("0.2")), date(2026, 11, 1))
-    mended = manifest_price("mistral", "mistral-large-latest", Rates(D(1), D(2)), date(2026, 11, 1), Rates(D(2), D(4)))
-    prices = book(NOW, mine, mended)
-    assert prices.price("openai", "gpt-5.1") is mine
-    assert mine.source == "manifest"
-    assert mine.standard == mine.batch
-    assert prices.price("mistral", "mistral-large-latest") is mended
-    assert mended.standard == Rates(D(2), D(4))
-    assert prices.price("openai", "gpt-5.2") is not None
-
-
-@pytest.mark.parametrize("wrong", [D("-1"), D("nan"), D("inf"), 0.5, 1, "1", None])
-def test_a_rate_that_is_not_an_exact_amount_is_refused(wrong: object) -> None:
-    with pytest.raises(ManifestError, match="input"):
-        Rates(wrong, D(1))  # type: ignore[arg-type]
-
-
-def test_shipped_prices_entries_are_dated_and_may_supersede() -> None:
-    text = """
-    [[price]]
-    provider = "openai"
-    model = "gpt-5.1"
-    batch = [0.5, 4]
-    standard = [1, 8]
-    as_of = 2026-11-01
-    start = 2026-11-01
-    end = 2026-12-01
-    supersedes = true
-    source = "a notice"
-    """
-    table = published_prices.parse(text)
-    price = table.superseding("openai", "GPT-5.1", date(2026, 11, 30))
-    assert price is not None
-    assert (price.batch.input, price.as_of, price.source) == (
-        D("0.5"),
-        date(2026, 11, 1),
-        "layton-batch table: a notice",
-    )
-    assert table.superseding("openai", "gpt-5.1", date(2026, 10, 31)) is None
-    assert table.superseding("openai", "gpt-5.1", date(2026, 12, 1)) is None
-
-
-def test_every_entry_of_the_shipped_prices_holds_together() -> None:
-    for price in (entry.price for entry in published_prices.load().price):
-        assert price.batch.input <= price.standard.input
-        assert price.batch.output <= price.standard.output
-        assert price.as_of <= date(2026, 11, 21)
-        assert len(price.source) > 40

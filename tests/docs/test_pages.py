@@ -67,10 +67,3 @@ def test_the_templates_and_their_variables_are_those_that_a_manifest_may_name(na
 
 def test_every_column_has_words_in_the_formats_page_and_no_words_are_stale() -> None:
     assert (format_page.wordless_columns(), format_page.stale_words()) == ([], []), "edit tools/format_page.toml"
-
-
-def test_no_page_needs_a_folder_outside_the_repository() -> None:
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        text = page.read_text(encoding="utf-8")
-        blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-        assert [block for block in blocks if ".." in block] == [], page

@@ -47,10 +47,6 @@ FIELD_TERMS = {
     """.split(),  # noqa: SIM905
 }
 """Words of one part of the package: by its folder."""
-LEFT = """
-    brief course deed desk doubt duel kept kin lane law mark place said shelf standing told twin untold
-""".split()  # noqa: SIM905
-"""Words that the project no longer uses for its records."""
 _FIRST_CELL = re.compile(r"^\| ([^|]+) \|", re.MULTILINE)
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -118,16 +114,3 @@ def test_names_of_public_classes_are_made_of_known_words() -> None:
 def test_columns_are_made_of_known_words() -> None:
     words = known_words()
     assert {name: unknown for name in column_names() if (unknown := strangers(name, words))} == {}
-
-
-def test_words_that_left_stay_away() -> None:
-    assert [name for _, name in classes() if not set(LEFT).isdisjoint(parts(name))] == []
-    assert [name for name in column_names() if not set(LEFT).isdisjoint(parts(name))] == []
-
-
-def test_every_term_is_in_use_and_in_no_glossary() -> None:
-    names = [*(name for _, name in classes()), *column_names()]
-    used = {root for name in names for part in parts(name) for root in roots(part)}
-    terms = {*LITTLE, *TERMS, *(term for field in FIELD_TERMS.values() for term in field)}
-    assert terms - used == set()
-    assert terms & glossary() == set()

@@ -62,16 +62,6 @@ def test_a_file_and_its_folder_are_synced_before_and_after_the_rename(
     assert done == [f"sync {tmp_path.name[:5]}", "sync .file", "rename to file", "sync new"]
 
 
-def test_a_folder_takes_the_place_of_the_old_one_whole(tmp_path: Path) -> None:
-    path = tmp_path / "site"
-    for content in ("one", "two"):
-        with atomic.writing_folder(path) as building:
-            (building / content).write_text(content)
-            assert not (path / content).exists()
-    assert [one.name for one in path.iterdir()] == ["two"]
-    assert leftovers(tmp_path) == []
-
-
 SMALL_DISK = """
 import resource, sys
 from pathlib import Path

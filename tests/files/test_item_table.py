@@ -14,16 +14,16 @@ from layton_batch.records import Image, Item
 ITEM = Item("a", "llm", "Logic", "How many?", payload={"answer": "7"}, picarats=40)
 
 
-def test_picarats_come_back_and_the_tasks_payload_is_as_it_was(tmp_path: Path) -> None:
-    items = [ITEM, replace(ITEM, id="b", picarats=None)]
-    write_items(RunFolder(tmp_path), items)
-    assert read_items(RunFolder(tmp_path)) == items
-
-
 def test_a_run_goes_on_with_the_items_that_it_froze(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("layton_batch.files.items.PORTION_CHARACTERS", 3_000)
     items = item_list(
-        replace(ITEM, id=str(number), images=(Image("image/png", "A" * (number % 7) * 100),), hints=("é", None))
+        replace(
+            ITEM,
+            id=str(number),
+            picarats=number or None,
+            images=(Image("image/png", "A" * (number % 7) * 100),),
+            hints=("é", None),
+        )
         for number in range(100)
     )
     write_items(RunFolder(tmp_path), items)

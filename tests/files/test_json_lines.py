@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from layton_batch.files.atomic import append_json_line
-from layton_batch.records import Event
-from layton_batch.runs.stores import EventLog
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -21,14 +19,3 @@ def test_a_planted_link_is_not_appended_to(tmp_path: Path, is_there: bool) -> No
         append_json_line(link, {"a": 1})
     assert target.exists() is is_there
     assert not is_there or target.read_text(encoding="utf-8") == "mine\n"
-
-
-def test_a_run_whose_log_is_a_link_goes_on_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "log.jsonl").symlink_to(tmp_path / "elsewhere")
-    log = EventLog(tmp_path / "log.jsonl", "lab")
-    for number in (1, 2):
-        log(Event(number, 0.0, None, "kind", "detail"))
-    (record,) = caplog.records
-    assert record.message.startswith(f"{tmp_path / 'log.jsonl'} cannot be written (it is a symbolic link")
-    assert record.message.endswith("events are kept")
-    assert not (tmp_path / "elsewhere").exists()

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import base64
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files import tables
 from layton_batch.files.addresses import LONGEST_WAIT_SECONDS, WAITS_SECONDS, shown
 from layton_batch.files.sources import RowLocation, Rows, read_rows
 from layton_batch.settings import Settings
+from layton_batch.testing.providers import Answer
+from tests.support.file_site import FileSite
 from tests.support.manual_clock import ManualClock
 
 GOOD = b'{"id": "a"}\n\n{"id": "b", "text": "\xc3\xa9"}\n'
@@ -93,18 +91,6 @@ def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, content: bytes, lin
         read("x.jsonl", tmp_path)
 
 
-def test_a_long_parquet_file_comes_in_portions_and_its_lines_are_counted_on(tmp_path: Path) -> None:
-    rows = 2 * tables.PORTION_ROWS + 7
-    frame = pl.DataFrame({"id": [str(number) for number in range(rows)], "bytes": [b"\xff"] * rows})
-    frame.write_parquet(tmp_path / "x.parquet", row_group_size=300)
-    found = read("x.parquet", tmp_path)
-    assert [row["id"] for row in found] == frame["id"].to_list()
-    assert found[-1] == {"id": str(rows - 1), "bytes": "/w=="}
-    assert [location.line for location in found.locations] == list(range(1, rows + 1))
-    assert found.locations[-1] == (str(tmp_path / "x.parquet"), rows)
-    assert found.locations[5:7] == [(str(tmp_path / "x.parquet"), 6), (str(tmp_path / "x.parquet"), 7)]
-
-
 def test_a_parquet_file_without_rows_or_cut_off_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     pl.DataFrame({"id": []}, schema={"id": pl.String}).write_parquet(path)
@@ -117,94 +103,52 @@ def test_a_parquet_file_without_rows_or_cut_off_is_an_error(tmp_path: Path) -> N
 
 # ---- the web -------------------------------------------------------------------------------------------------------
 
-
-@dataclass
-class Site:
-    """A loopback server: paths to replies in turn (the last one stays), and what it was asked."""
-
-    port: int = 0
-    replies: dict[str, list[tuple[int, dict[str, str], bytes]]] = field(default_factory=dict)
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def serve(self, path: str, *replies: tuple[int, dict[str, str], bytes]) -> None:
-        self.replies[path] = list(replies)
+IN_HUB = "/datasets/o/n/resolve/main/sub/x.jsonl"
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    found = Site()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found.asked.append((self.path, self.headers.get("authorization")))
-            replies = found.replies.get(self.path.partition("?")[0], [(404, {}, b"")])
-            status, headers, body = replies.pop(0) if len(replies) > 1 else replies[0]
-            self.send_response(status)
-            for name, value in {"content-length": str(len(body)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield found
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def site() -> Iterator[FileSite]:
+    found = FileSite()
+    found.serve("/x.jsonl", GOOD)
+    with found:
+        yield found
 
 
-def fetch(source: str, site: Site, tmp_path: Path, clock: ManualClock | None = None, token: str = "hf_secret") -> Rows:
-    settings = Settings.from_environment({"HF_ENDPOINT": site.url, "HF_TOKEN": token}, tmp_path)
-    return read_rows(source, tmp_path, settings, clock or ManualClock())
+def fetch(source: str, site: FileSite, tmp_path: Path, clock: ManualClock | None = None) -> Rows:
+    settings = Settings.from_environment({"HF_ENDPOINT": site.url, "HF_TOKEN": "hf_secret"}, tmp_path)
+    return read_rows(source.replace("here:", site.url), tmp_path, settings, clock or ManualClock())
 
 
-def test_a_hub_source_is_resolved_and_asked_for_with_the_token(site: Site, tmp_path: Path) -> None:
-    site.serve("/datasets/o/n/resolve/main/sub/x.jsonl", (200, {}, GOOD))
+def test_a_hub_source_is_resolved_and_asked_for_with_the_token_which_goes_nowhere_else(
+    site: FileSite, tmp_path: Path
+) -> None:
+    site.serve(IN_HUB, GOOD, Answer(302, headers={"location": f"{site.url}/x.jsonl".replace("127.0.0.1", "localhost")}))
     rows = fetch("hf://datasets/o/n/sub/x.jsonl", site, tmp_path)
-    assert ids(rows) == ["a", "b"]
-    assert site.asked == [("/datasets/o/n/resolve/main/sub/x.jsonl", "Bearer hf_secret")]
-    assert rows.locations[0].file == "hf://datasets/o/n/sub/x.jsonl"
-
-
-def test_the_token_goes_neither_to_plain_urls_nor_along_a_redirect(site: Site, tmp_path: Path) -> None:
-    site.serve("/x.jsonl", (200, {}, GOOD))
-    fetch(f"{site.url}/x.jsonl", site, tmp_path)
-    elsewhere = f"http://localhost:{site.port}/x.jsonl"
-    site.serve("/datasets/o/n/resolve/main/x.jsonl", (302, {"location": elsewhere}, b""))
-    fetch("hf://datasets/o/n/x.jsonl", site, tmp_path)
+    assert (ids(rows), rows.locations[0].file) == (["a", "b"], "hf://datasets/o/n/sub/x.jsonl")
+    assert site.asked == [(IN_HUB, "Bearer hf_secret")]
+    fetch("here:/x.jsonl", site, tmp_path)
+    fetch("hf://datasets/o/n/sub/x.jsonl", site, tmp_path)
     assert [token for path, token in site.asked if path == "/x.jsonl"] == [None, None]
 
 
-def test_a_redirect_is_followed_to_the_same_host_only(site: Site, tmp_path: Path) -> None:
-    site.serve("/here.jsonl", (302, {"location": "/x.jsonl"}, b""))
-    site.serve("/there.jsonl", (302, {"location": f"http://localhost:{site.port}/x.jsonl"}, b""))
-    site.serve("/x.jsonl", (200, {}, GOOD))
-    assert len(fetch(f"{site.url}/here.jsonl", site, tmp_path)) == 2
+def test_a_redirect_is_followed_to_the_same_host_only(site: FileSite, tmp_path: Path) -> None:
+    there = f"{site.url}/x.jsonl".replace("127.0.0.1", "localhost")
+    for path, place in (("/here", "/x.jsonl"), ("/there", there)):
+        site.serve(path, Answer(302, headers={"location": place}))
+    assert len(fetch("here:/here", site, tmp_path)) == 2
     with pytest.raises(DataError, match="redirects to another host, localhost, which is not followed"):
-        fetch(f"{site.url}/there.jsonl", site, tmp_path)
+        fetch("here:/there", site, tmp_path)
 
 
-def test_passing_failures_are_tried_again_with_growing_waits(site: Site, tmp_path: Path) -> None:
-    site.serve("/x.jsonl", (503, {}, b""), (429, {"retry-after": "9999"}, b""), (200, {}, GOOD))
+def test_passing_failures_are_tried_again_with_growing_waits_to_an_end(site: FileSite, tmp_path: Path) -> None:
+    site.serve("/x.jsonl", Answer(503), Answer(429, headers={"retry-after": "9999"}), GOOD)
     clock = ManualClock(0.0)
-    assert len(fetch(f"{site.url}/x.jsonl", site, tmp_path, clock)) == 2
+    assert len(fetch("here:/x.jsonl", site, tmp_path, clock)) == 2
     assert clock.seconds == WAITS_SECONDS[0] + LONGEST_WAIT_SECONDS
-
-
-def test_failures_that_do_not_pass_end_after_the_last_try(site: Site, tmp_path: Path) -> None:
-    site.serve("/x.jsonl", (500, {}, b""))
+    site.serve("/never", Answer(500))
     with pytest.raises(DataError, match="download failed 4 times, at last with: HTTP 500"):
-        fetch(f"{site.url}/x.jsonl", site, tmp_path)
-    assert len(site.asked) == 4
+        fetch("here:/never", site, tmp_path)
+    assert len(site.asked) == 3 + 4
 
 
 @pytest.mark.parametrize(
@@ -216,16 +160,18 @@ def test_failures_that_do_not_pass_end_after_the_last_try(site: Site, tmp_path: 
         (410, r"download refused \(HTTP 410\)"),
     ],
 )
-def test_a_refusal_says_what_to_do_and_is_not_tried_again(site: Site, tmp_path: Path, status: int, reason: str) -> None:
-    site.serve("/datasets/o/n/resolve/main/x.jsonl", (status, {}, b"secret page"))
+def test_a_refusal_says_what_to_do_and_is_not_tried_again(
+    site: FileSite, tmp_path: Path, status: int, reason: str
+) -> None:
+    site.serve(IN_HUB, Answer(status, b"secret page"))
     with pytest.raises(DataError, match=reason) as caught:
-        fetch("hf://datasets/o/n/x.jsonl", site, tmp_path)
+        fetch("hf://datasets/o/n/sub/x.jsonl", site, tmp_path)
     assert "hf_secret" not in str(caught.value)
     assert len(site.asked) == 1
 
 
 @pytest.mark.parametrize("source", ["hf://o/n/x.jsonl", "hf://datasets/o/x.jsonl", "hf://datasets/o/n/../x", "hf://"])
-def test_a_malformed_hub_address_says_its_form(site: Site, tmp_path: Path, source: str) -> None:
+def test_a_malformed_hub_address_says_its_form(site: FileSite, tmp_path: Path, source: str) -> None:
     with pytest.raises(DataError, match="hf://datasets/<owner>/<name>/"):
         fetch(source, site, tmp_path)
 

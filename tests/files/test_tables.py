@@ -8,8 +8,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from layton_batch.files import tables
 
@@ -37,18 +35,6 @@ def test_a_table_written_in_portions_is_the_table(tmp_path: Path, monkeypatch: p
     read = list(tables.read_portions(path, ("item_id", "note")))
     assert [one.height for one in read] == [5] * (number // 5) + [number % 5] * (number % 5 > 0)
     assert [item for one in read for item in one["item_id"]] == [row["item_id"] for row in marks(number)]
-
-
-@given(sizes=st.lists(st.integers(0, 30), max_size=40))
-def test_portions_hold_every_row_in_order_and_no_more_text_than_they_may(sizes: list[int]) -> None:
-    rows = [{"text": "x" * size, "number": number} for number, size in enumerate(sizes)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "PORTION_ROWS", 7)
-        patch.setattr(tables, "PORTION_CHARACTERS", 50)
-        found = list(tables.portions(rows, lambda row: len(str(row["text"]))))
-    assert [row for portion in found for row in portion] == rows
-    assert all(0 < len(portion) <= 7 for portion in found)
-    assert all(sum(len(str(row["text"])) for row in portion[:-1]) < 50 for portion in found)
 
 
 def test_a_folder_that_another_thread_is_writing_and_removes_is_not_looked_into(

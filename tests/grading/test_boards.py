@@ -81,19 +81,6 @@ def test_several_evaluations_of_one_model_are_taken_together(tmp_path: Path) -> 
     ]
 
 
-def test_marks_above_one_need_the_best_mark(tmp_path: Path) -> None:
-    path = _eee(tmp_path / "a.jsonl", "a/finch", "57")
-    assert "marks go up to 1" in _refused(path)
-    assert [row["score"] for row in _board(path, "--max-score", "10")] == [60.0]
-    assert "--max-score 0" in _refused(path, "--max-score", "0")
-
-
-def test_names_from_files_cannot_write_on_the_terminal(tmp_path: Path) -> None:
-    ended = call("leaderboard", _eee(tmp_path / "a.jsonl", "a/\x1b[2Jfinch", "10"))
-    assert ended.code == 0
-    assert "\x1b" not in ended.out + ended.err
-
-
 def test_a_file_that_is_there_twice_and_files_of_nothing_shared_are_refused(tmp_path: Path) -> None:
     first = _eee(tmp_path / "a.jsonl", "a/finch", "10")
     other = str(write_lines(tmp_path / "b.jsonl", [eee_line("a/wren", "z", 1.0)]))

@@ -92,14 +92,6 @@ def test_samples_are_of_the_model_that_the_results_beside_them_name(tmp_path: Pa
     assert [(one.model, one.task) for one in files] == [("nest/finch-7b", "sums")]
 
 
-def test_lines_of_older_versions_have_their_metrics_as_columns(tmp_path: Path) -> None:
-    line = lm_eval_line(0, {"acc": 1.0, "acc_norm": 0.0})
-    old = {name: value for name, value in line.items() if name not in ("metrics", "filter")}
-    files = read(write_lines(tmp_path / "finch" / SAMPLES, [old]))
-    assert files is not None
-    assert list(files[0].metrics) == ["acc", "acc_norm"]
-
-
 def test_samples_with_infinite_likelihoods_are_read(tmp_path: Path) -> None:
     line = {**lm_eval_line(0, {"acc": 1.0}), "resps": [[[float("-inf"), False]]]}
     assert _marks(read(write_lines(tmp_path / "finch" / SAMPLES, [line])), "acc") == {"finch": {"0": 1.0}}

@@ -38,36 +38,6 @@ def test_a_table_of_scores_is_ranked_as_in_python(tmp_path: Path, name: str) -> 
     assert rows == [pytest.approx(row) for row in expected]
 
 
-def _rows(model: str, **scores: float | None) -> list[dict[str, object]]:
-    return [{"model": model, "item_id": item, "score": score} for item, score in scores.items()]
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        _rows("larch", a=1, b=0, c=1, d=1) + _rows("tern", c=1, d=1),
-        _rows("larch", a=1, b=None, c=0) + _rows("tern", a=1, b=1, c=1),
-        [{**row, "sample": n} for n in (1, 2) for row in _rows("larch", a=n - 1, b=1)] + _rows("tern", a=1, b=0),
-        [{**row, "kind": "abstained"} for row in _rows("larch", a=0, b=0)] + _rows("tern", a=1, b=0),
-    ],
-    ids=["other items", "no score", "samples", "kinds"],
-)
-def test_a_frame_is_ranked_as_the_command_ranks_the_file_of_its_rows(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, rows: list[dict[str, object]]
-) -> None:
-    frame = pl.DataFrame(rows, infer_schema_length=None)
-    frame.write_ndjson(tmp_path / "scores.jsonl")
-    ended = call("leaderboard", tmp_path / "scores.jsonl", "--format", "json")
-    caplog.clear()
-    board = layton_batch.leaderboard(frame).frame
-    columns = ["model", "score", "lower", "upper", "rank", "rank_best", "rank_worst", "n_items", "n_abstained"]
-    printed = [{column: row[column] for column in columns} for row in json.loads(ended.out)]
-    assert board.select(columns).to_dicts() == printed
-    assert caplog.messages == ended.err.splitlines()
-    (compared,) = {row["n_items"] for row in layton_batch.compare(frame, "larch", "tern").frame.to_dicts()}
-    assert compared == printed[0]["n_items"]
-
-
 @pytest.mark.parametrize(
     ("row", "told"),
     [

@@ -58,13 +58,6 @@ def test_a_table_is_ranked_by_the_columns_that_it_has(
     assert scores(tmp_path / "larch.csv", *arguments) == {"larch": expected}
 
 
-def test_a_frame_may_be_a_rounding_above_the_best_mark() -> None:
-    rows = [
-        {"model": "larch", "item_id": item, "score": score} for item, score in (("a", 1.0000000000000002), ("b", 0))
-    ]
-    assert layton_batch.leaderboard(rows, this_set=True).frame["score"].to_list() == [50.0]
-
-
 @pytest.mark.parametrize("name", ["verdicts.csv", "verdicts.jsonl", "frame"])
 def test_a_table_of_verdicts_is_a_jury_and_its_labels(tmp_path: Path, name: str) -> None:
     columns = ["item=qid", "judge=g", "judge=c", "human=me"]
@@ -175,28 +168,6 @@ def test_deepevals_test_runs_are_ranked_by_success_or_a_metric(tmp_path: Path) -
     again = [run["testCases"][0], case("1?", _tested(0.2, success=False))]
     latest.write_text(json.dumps({"testCases": again}))
     assert [(row["score"], row["n_items"]) for row in board(latest, "--this-set")] == [(50.0, 1)]
-
-
-def test_deepevals_folder_and_its_odd_test_runs_are_read(tmp_path: Path) -> None:
-    def case(number: int, **changes: object) -> dict[str, object]:
-        results = [_tested(0.9, success=True), _tested(0.5, success=True), _tested(1.0, success=True, name="success")]
-        return {"name": f"case {number}", "input": "Summarize \ud800", "expectedOutput": f"{number}", "success": True,
-                "metricsData": results, **changes}  # fmt: skip
-
-    folder = tmp_path / "results"
-    folder.mkdir()
-    for name, success in (("20260101_120000", True), ("20260102_120000", False)):
-        (folder / name).write_text(json.dumps({"testCases": [case(1), case(2, success=success)]}))
-    assert scores(folder) == {"20260101_120000": 100.0, "20260102_120000": 50.0}
-    assert scores(folder / "20260101_120000", "--metric", "Relevancy 2") == {"20260101_120000": 50.0}
-
-
-def test_what_deepevals_evaluate_returned_is_ranked_as_its_test_run(tmp_path: Path) -> None:
-    result = {"name": "test_case_0", "input": "1?", "expected_output": "!", "success": True, "conversational": False,
-              "metrics_data": [_tested(0.9, success=True)]}  # fmt: skip
-    path = tmp_path / "larch.json"
-    path.write_text(json.dumps({"test_results": [result], "confident_link": None}))
-    assert scores(path) == {"larch": 100.0}
 
 
 def test_a_folder_of_logs_is_its_files(tmp_path: Path) -> None:

@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layton_batch.scoring.annotations import Annotation, JoinedLabels
-from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.judge_quality import annotator_agreement
 from layton_batch.stats.raters import agreement, cohen_kappa, kappa
 from tests.support.oracle_values import oracle_values
 
@@ -25,14 +22,6 @@ def test_agreement_on_a_worked_example() -> None:
     assert ours.krippendorff_alpha == pytest.approx(0.095, abs=5e-4)
     assert ours.unanimous == 0.6
     assert cohen_kappa(first, second) == pytest.approx((0.6 - 0.56) / 0.44)
-
-
-def test_undefined_coefficients_are_none_and_never_nan() -> None:
-    always = agreement(ints(3, 3), ints(3, 3))
-    assert (always.unanimous, always.fleiss_kappa, always.krippendorff_alpha) == (1.0, None, None)
-    assert agreement(ints(1, 0), ints(1, 0)).items == 0
-    assert cohen_kappa(ints(1, 1), ints(1, 1)) is None
-    assert cohen_kappa(ints(), ints()) is None
 
 
 @pytest.mark.parametrize("expected", oracle_values("cohen_kappa"))
@@ -63,13 +52,6 @@ def test_the_interval_of_fleiss_kappa_holds_the_truth_about_as_often_as_it_says(
     assert hits >= 0.91 * 300
 
 
-def test_rows_with_one_rating_and_raters_without_any_say_nothing() -> None:
-    assert kappa(np.array([[1, -1, -1], [-1, 0, -1]])) is None
-    found = kappa(np.array([[1, -1, 1], [0, -1, 0], [1, -1, 0], [1, -1, -1]]))
-    assert found is not None
-    assert (found.name, found.rated, found.raters) == ("Cohen", 3, 2)
-
-
 @pytest.mark.parametrize("raters", [2, 3])
 @pytest.mark.parametrize(("marks", "value"), [((1, 1, 1, 1, 1), None), ((1, 0, 1), 1.0)])
 def test_raters_in_full_agreement_have_no_interval_and_without_a_difference_no_kappa(
@@ -78,23 +60,3 @@ def test_raters_in_full_agreement_have_no_interval_and_without_a_difference_no_k
     found = kappa(np.repeat(np.array(marks)[:, None], raters, axis=1))
     assert found is not None
     assert (found.agreement, found.value, found.lower) == (1.0, value, None)
-
-
-def test_annotators_are_counted_by_name_with_their_ties_and_decisions_are_left_out() -> None:
-    who = Entrant("a", "p", 0)
-
-    def says(name: str, mark: bool, *, adjudicated: bool = False) -> Annotation:
-        return Annotation("i", "a", answer_correct=mark, annotator=name, adjudicated=adjudicated)
-
-    given = JoinedLabels(
-        {
-            (who, "i1"): {"ann": says("ann", True), "bob": says("bob", False)},
-            (who, "i2"): {"ann": says("ann", True), "bob": says("bob", True)},
-            (who, "i3"): {"ann": says("ann", True)},
-            (who, "i4"): {"bob": says("bob", True), "chair": says("chair", False, adjudicated=True)},
-        }
-    )
-    found = annotator_agreement(given, "answer_correct", 0.95)
-    assert found is not None
-    assert (found.labels, found.several, found.ties) == ({"ann": 3, "bob": 3}, 2, 1)
-    assert annotator_agreement(given, "both_correct", 0.95) is None

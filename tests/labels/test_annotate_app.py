@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from statistics import mean
 
@@ -13,10 +12,9 @@ from layton_batch.annotate.session import _share
 from layton_batch.cli import labelling
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.labels import read_label_actions
-from layton_batch.scoring.label_plan import AS_SHORT
 from tests.labels.conftest import Copied
 from tests.labels.label_runs import ANNOTATED, WITH_GOLD, answers, board, exported, labels_used
-from tests.labels.opened_app import Opened, opened
+from tests.labels.opened_app import opened
 from tests.support.cli_harness import Ending, call
 
 
@@ -159,26 +157,6 @@ def test_the_balanced_queue_goes_on_in_one_order_whatever_was_labelled(copied: C
         with opened(root, annotator, design="balanced") as app:
             models += [app.key(app.label())[2] for _ in range(9)]
         assert {models.count(name) for name in models} == {of_each}
-
-
-def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied, untouched: Opened) -> None:
-    root, forecast = copied(ANNOTATED), untouched.session.forecast
-    plan, least = (
-        json.loads(call("label", "plan", root.name, *options, "--json").out)
-        for options in (("--labels", "12"), ("--half-width", "0"))
-    )
-    rows = {(row["item_id"], row["provider"], row["model"], row["n_hints"]) for row in plan["rows"]}
-    assert len(rows & set(forecast.queue)) == 12
-    for expected, widths, about in (
-        (forecast.outlook.now, [model["half_width_now"] for model in plan["models"]], 0.001),
-        (
-            forecast.outlook.enough,
-            [model["half_width_then"] for model in least["models"]],
-            AS_SHORT - 1,
-        ),  # of one trial
-    ):
-        assert expected.mean == pytest.approx(sum(widths) / len(widths), rel=about)
-        assert expected.widest == pytest.approx(max(widths), rel=about)
 
 
 def test_ctrl_c_ends_the_app_well(copied: Copied, monkeypatch: pytest.MonkeyPatch) -> None:

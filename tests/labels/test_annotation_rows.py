@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files.sources import RowLocation, read_rows
+from layton_batch.files.sources import RowLocation
 from layton_batch.scoring.annotations import (
     Annotation,
-    annotation_row,
     join,
-    latest,
-    majority,
     parse_annotation,
-    parse_annotations,
     with_annotations,
 )
 from layton_batch.scoring.evidence import Entrant, content_key
-from layton_batch.settings import Settings
 from tests.support.evidence import Ballot, Label, labels_frame, votes_frame
 
 A, B = Entrant("a", "p", 0), Entrant("b", "p", 0)
@@ -44,11 +38,6 @@ def test_the_columns_of_layton_eval_s_annotations_are_known() -> None:
     assert one.also == "gemini-3-flash_thinking_32k"
 
 
-def test_one_part_alone_is_a_label_of_that_part_only() -> None:
-    one, parts = parsed(justification_correct=None), ("answer_correct", "justification_correct", "both_correct")
-    assert [one.mark(part) for part in parts] == [True, None, None]
-
-
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
@@ -68,25 +57,6 @@ def test_a_row_that_is_no_label_is_named_by_file_and_line(row: dict[str, Any], c
         parsed(**row)
     assert str(refused.value).startswith("labels.jsonl, line 7: ")
     assert complaint in str(refused.value)
-
-
-def test_a_label_reads_back_as_it_was_kept() -> None:
-    one = parsed(annotator="ann", time="2026-11-20T08:00:00Z", n_hints=1, answer="x", source_file="s", provider="p")
-    assert parse_annotation(annotation_row(one), RowLocation("f", 1)) == one  # type: ignore[arg-type]
-
-
-def test_the_later_label_of_one_annotator_counts_by_time_where_both_have_one_else_by_order() -> None:
-    early, late = parsed(time="2026-11-20T08:00:00Z"), parsed(answer_correct=False, time="2026-11-21T08:00:00+02:00")
-    assert list(latest([late, early]).values()) == [late]
-    first, second = parsed(), parsed(answer_correct=False)
-    assert list(latest([first, second]).values()) == [second]
-
-
-@pytest.mark.parametrize(
-    ("marks", "word"), [([True], True), ([True, False], None), ([True, False, False], False), ([], None)]
-)
-def test_the_majority_decides_and_a_tie_is_no_label(marks: list[bool], word: bool | None) -> None:
-    assert majority(marks) is word
 
 
 def votes() -> pl.DataFrame:
@@ -125,17 +95,6 @@ def test_labels_on_what_is_not_here_or_was_another_are_left_out_and_counted(
     assert found.apart == apart
 
 
-def test_one_annotator_counts_once_on_an_answer_however_the_rows_name_it() -> None:
-    found = join(
-        [parsed(annotator="ann"), parsed(annotator="ann", model="a-2026", answer_correct=False)],
-        votes(),
-        {A: "a-2026"},
-        present,
-    )
-    (given,) = found.by_prediction.values()
-    assert [one.answer_correct for one in given.values()] == [False]
-
-
 def labelled(*annotations: Annotation, gold: list[Label] | None = None) -> dict[tuple[str, str], tuple[int, int, bool]]:
     joined = join(annotations, votes(), {}, present)
     found = with_annotations(votes(), labels_frame(gold or []), joined, "answer_correct")
@@ -150,14 +109,3 @@ def test_the_gold_set_is_one_of_the_annotators() -> None:
     assert labelled(parsed(annotator="ann"), gold=gold) == others  # a tie
     twice = (parsed(annotator="ann"), parsed(annotator="bob"))
     assert labelled(*twice, gold=gold) == {("a", "i1"): (1, 3, True)} | others
-
-
-def test_a_spreadsheet_s_rows_and_ids_that_are_numbers_are_labels(tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    path.write_text("item_id,model,n_hints,answer_correct,justification_correct\n7,m,1,TRUE,\n", encoding="utf-8")
-    (found,) = parse_annotations(read_rows(str(path), tmp_path, Settings.from_process()))
-    assert (found.item_id, found.n_hints, found.answer_correct, found.justification_correct) == ("7", 1, True, None)
-    location = RowLocation("labels.jsonl", 1)
-    assert parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": False}, location).item_id == "7"
-    with pytest.raises(DataError, match="true, false or null"):
-        parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": "TRUE"}, location)

@@ -15,7 +15,6 @@ from tests.labels.label_runs import (
     answers,
     board,
     board_and_notes,
-    exported,
     gold_rows,
     label,
     publish,
@@ -82,15 +81,6 @@ def test_a_gold_set_edited_since_is_used_and_what_it_began_with_stays_in_the_fol
 ) -> None:
     root, gold, paper = copied(WITH_GOLD), tmp_path / "gold.jsonl", ("--method", "paper")  # the quickest
     before = {row["model"]: row["score"] for row in board(root, *paper)}
-    frame = exported(root, "ppi")
-    judges = {"tern-3-referee", "sirocco-referee"}
-    for start in ("is_answer_correct_", "is_justification_correct_", "both_correct_"):
-        assert {name.removeprefix(start) for row in frame for name in row if name.startswith(start)} == judges
-    needed = {"riddle_id", "provider", "model", "n_hints", "answer", "justification"}
-    assert all(needed <= row.keys() for row in frame)
-    ranked = [row for row in frame if row.get("ranked") is not False]
-    assert {row["model"] for row in ranked} == before.keys()
-    assert 0 < len(ranked) < len(frame)  # the gold set's answers only bring labels
     kept = {path: path.read_bytes() for path in root.glob("gold-*.jsonl")}
     human = ("human_answer_correct", "human_justification_correct", "human_both_correct")
     rows = [row if row[human[0]] is None else row | dict.fromkeys(human, True) for row in gold_rows()]

@@ -31,10 +31,6 @@ def names(jury: tuple[Judge, ...]) -> list[str]:
     return [judge.model.name for judge in jury]
 
 
-def test_judges_sit_in_panel_order_without_the_models_family() -> None:
-    assert names(seat_jury(panel("a", "b", "c", "d"), spec("m", "b"), 3)) == ["j0", "j2", "j3"]
-
-
 def test_substitutes_sit_only_in_empty_seats_and_in_order() -> None:
     judges = panel("s?", "a", "b", "c", "t?")
     assert names(seat_jury(judges, spec("m", "x"), 3)) == ["j1", "j2", "j3"]

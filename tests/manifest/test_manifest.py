@@ -50,17 +50,6 @@ def test_every_key_of_the_form_is_read(tmp_path: Path) -> None:
     assert (price.source, price.date) == ("the provider's page", "2026-11-01")
 
 
-def test_what_is_left_out_has_defaults(tmp_path: Path) -> None:
-    found = load(tmp_path, MINIMAL)
-    assert (found.items.split, found.items.hints, found.items.limit, found.gold) == ("llm", 0, None, None)
-    assert (found.scoring.method, found.scoring.metric, found.scoring.level) == (None, "both_correct", 0.95)
-    assert found.budget.max_usd is None
-    assert (found.policy.attempts, found.policy.reask_unparsed, found.policy.reask_truncated) == (3, 0, 0)
-    assert found.policy.deadline_hours is None
-    (model,) = found.model_specs()
-    assert (model.family, model.reasoning, model.params) == ("openai", Reasoning(), {})
-
-
 def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
     write(tmp_path, '[[judges]]\nname = "j"\nprovider = "groq"\nmodel = "x"\n', "p.toml")
     found = load(tmp_path, MINIMAL + '[jury]\npanel = "p.toml"\n')

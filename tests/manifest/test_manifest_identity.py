@@ -102,14 +102,10 @@ def test_a_frozen_manifest_comes_back_whole_without_its_files(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda _: "",
-        lambda _: "{",
-        lambda _: "[]",
         lambda _: "{}",
         lambda text: text[: len(text) // 2],
         lambda text: text.replace('"format": 1', '"format": 2'),
         lambda text: text.replace('"hints": 4', '"hints": 3'),
-        lambda text: text.replace('"panel": [', '"panel": [3,'),
         lambda text: text.replace('"prompts": {', '"prompts": {"a":3'),
     ],
 )

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from importlib import resources
 from pathlib import Path
 
 import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.manifest.asked import load_items, manifest_task
-from layton_batch.manifest.checks import load_manifest
-from layton_batch.manifest.jury import seat_jury
-from layton_batch.scoring.gold import read_gold
 from layton_batch.settings import Settings
 from tests.support.manifest_texts import ITEMS, MINIMAL, load
 from tests.support.manual_clock import ManualClock
-from tests.support.paths import ROOT
-
-SHIPPED = ROOT / "manifests"
 
 # ---- items ---------------------------------------------------------------------------------------------------------
 
@@ -44,47 +36,3 @@ def test_items_are_read_checked_and_limited(tmp_path: Path) -> None:
 
 
 # ---- the shipped manifests -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["demo", "layton-today", "layton-llm", "layton-vlm"])
-def test_every_shipped_manifest_loads_and_seats_three_judges_for_every_model(name: str) -> None:
-    found = load_manifest(SHIPPED / f"{name}.toml")
-    assert found.name == name
-    for model in found.model_specs():
-        assert len(seat_jury(found.panel(), model, found.seats)) == 3
-
-
-def test_the_demo_names_the_sandboxes_models_judges_and_prices() -> None:
-    profiles = tomllib.loads((resources.files("layton_batch.sandbox") / "profiles.toml").read_text(encoding="utf-8"))
-    found = load_manifest(SHIPPED / "demo.toml")
-    assert [(m.provider, m.model) for m in found.models] == [
-        (p["provider"], p["model"]) for p in profiles["participants"]
-    ]
-    judges = [(j.model.provider, j.model.model, j.substitute) for j in found.panel()]
-    assert judges == [(p["provider"], p["model"], p.get("substitute", False)) for p in profiles["judges"]]
-    priced = {
-        (p.provider, p.model): [
-            [str(x) for x in (p.batch_input, p.batch_output, p.batch_cached_input)],
-            [str(x) for x in (p.input, p.output, p.cached_input)],
-        ]
-        for p in found.prices
-    }
-    billed = {
-        (provider, model): [price["batch"], price["standard"]]
-        for provider, models in profiles["prices"].items()
-        for model, price in models.items()
-    }
-    assert priced == billed
-    assert all(m.name == m.model for m in found.models)
-
-
-def test_the_demo_has_bundled_items_and_labels_for_its_models() -> None:
-    found = load_manifest(SHIPPED / "demo.toml")
-    task = manifest_task(found)
-    bundled = task.bundled("llm")
-    shown = {item.id for item in load_items(found, task, Settings(ROOT), ManualClock())}
-    assert found.gold is not None
-    gold = read_gold(found.gold.source, found.folder, Settings(ROOT), bundled_items=bundled)
-    assert set(gold.rows["model"]) == {model.name for model in found.models}
-    assert set(gold.rows["item_id"]) <= shown
-    assert set(gold.judges) == {judge.model.name for judge in found.panel()}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch import model_table
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.form import ModelTable
 from layton_batch.manifest.model_checks import ModelFindings, check_models
@@ -54,12 +53,6 @@ REFUSED: list[tuple[str, str, str, tuple[str, ...]]] = [
     ("gemini", "gemini-3.1-pro-preview", "max_output_tokens = 70000", ("65,536", "70,000")),
 ]
 """Models and settings that are sure to fail, and the facts that a refusal gives."""
-TAKEN = [
-    ("openai", "gpt-5.1-2025-11-13", 'reasoning = "none"'),
-    ("anthropic", "claude-sonnet-4-6", "reasoning = { budget_tokens = 4000 }"),
-    ("openai", "gpt-5.1", "params = { temperature = 1 }"),
-    ("openai", "gpt-5.1", 'params = { reasoning_effort = "minimal" }'),  # not ours to check
-]
 
 
 @pytest.mark.parametrize(("provider", "name", "settings", "facts"), REFUSED)
@@ -69,11 +62,6 @@ def test_what_is_sure_to_fail_is_refused_with_the_reason(
     (refused,) = found(tmp_path, model(provider, name, settings)).refused
     assert refused.startswith(f"model 'm' ({provider}): ")
     assert [fact for fact in (name, *facts) if fact not in refused] == []
-
-
-@pytest.mark.parametrize(("provider", "name", "settings"), TAKEN)
-def test_what_the_model_takes_passes(tmp_path: Path, provider: str, name: str, settings: str) -> None:
-    assert found(tmp_path, model(provider, name, settings)).refused == ()
 
 
 # ---- dates ---------------------------------------------------------------------------------------------------------
@@ -139,39 +127,6 @@ def test_every_model_of_todays_manifest_is_known_on_sale_and_takes_its_settings(
     findings = check_models(load_manifest(SHIPPED / "layton-today.toml"), Settings(SHIPPED), clock(TODAY))
     assert findings.refused == ()
     assert [line for line in findings.warnings if "claude-opus-4-5-20251101 may be shut down" not in line] == []
-
-
-@pytest.mark.parametrize(("name", "gone"), [("layton-llm", 3), ("layton-vlm", 2)])
-def test_the_papers_manifests_name_models_that_are_gone(name: str, gone: int) -> None:
-    manifest = load_manifest(SHIPPED / f"{name}.toml")
-    assert len(check_models(manifest, Settings(SHIPPED), clock(TODAY)).refused) == gone
-    before = clock(date(2026, 1, 15))
-    kimi_only = check_models(manifest, Settings(SHIPPED), before).refused  # when they left batches is not known
-    assert all("moonshotai/Kimi-K2.5 is not run as a batch" in line for line in kimi_only)
-
-
-# ---- the table -----------------------------------------------------------------------------------------------------
-
-ENTRY = '[[openai]]\nmodels = ["{}"]\nsource = "{}"\nas_of = 2026-11-22\n'
-
-
-def test_each_fact_is_that_of_the_first_entry_which_states_it() -> None:
-    text = ENTRY.format("gpt-x-mini", "a") + 'efforts = ["low"]\n'
-    text += ENTRY.format("GPT-x*", "b") + 'efforts = ["high"]\ncontext_tokens = 9\n'
-    table = model_table.parse(text)
-    small, large = table.model("openai", "gpt-x-mini"), table.model("openai", "gpt-x-2026")
-    assert small is not None
-    assert large is not None
-    assert small.efforts == model_table.SourcedFact(("low",), "a", TODAY)
-    assert small.context_tokens == model_table.SourcedFact(9, "b", TODAY)
-    assert large.efforts == model_table.SourcedFact(("high",), "b", TODAY)
-    assert table.model("groq", "gpt-x") is None
-
-
-@pytest.mark.parametrize("wrong", ['efforts = ["hihg"]\n', "shut_down = 2026-01-01\n", 'ends = "soon"\n'])
-def test_an_entry_that_cannot_be_read_is_an_error(wrong: str) -> None:
-    with pytest.raises(ValueError, match="validation error"):
-        model_table.parse(ENTRY.format("x", "y") + wrong)
 
 
 @pytest.mark.parametrize(

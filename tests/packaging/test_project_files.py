@@ -28,13 +28,6 @@ def test_the_workflow_runs_lint_tests_and_docs_on_the_supported_versions() -> No
     assert all((ROOT / command).is_file() for command in commands if command.startswith("scripts/"))
 
 
-def test_the_workflow_uses_two_actions_and_may_write_only_to_publish() -> None:
-    actions = {step["uses"].split("@")[0] for step in STEPS if "uses" in step}
-    assert actions == {"actions/checkout", "actions/setup-python"}
-    assert WORKFLOW["permissions"] == {"contents": "read"}
-    assert [name for name, job in WORKFLOW["jobs"].items() if "permissions" in job] == ["docs"]
-
-
 def test_a_tag_builds_checks_and_uploads_its_version_without_a_stored_token() -> None:
     """YAML reads the key ``on`` as true."""
     release = yaml.safe_load((WORKFLOWS / "release.yml").read_text(encoding="utf-8"))
@@ -47,18 +40,6 @@ def test_a_tag_builds_checks_and_uploads_its_version_without_a_stored_token() ->
     commands = " ".join(step.get("run", "") for step in build["steps"])
     assert all(part in commands for part in ("hatchling build", "$GITHUB_REF_NAME", "layton-batch demo"))
     assert "secrets." not in (WORKFLOWS / "release.yml").read_text(encoding="utf-8")
-
-
-def test_actions_and_packages_are_kept_current() -> None:
-    settings = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text(encoding="utf-8"))
-    assert {update["package-ecosystem"] for update in settings["updates"]} == {"github-actions", "pip"}
-
-
-def test_the_hooks_run_tools_of_the_environment_and_download_nothing() -> None:
-    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
-    assert {repository["repo"] for repository in hooks["repos"]} == {"local"}
-    entries = [hook["entry"] for repository in hooks["repos"] for hook in repository["hooks"]]
-    assert all(entry.startswith(".venv/bin/") for entry in entries)
 
 
 def test_the_command_the_package_the_citation_and_the_changelog_have_one_version() -> None:
@@ -77,14 +58,6 @@ def test_the_changelog_is_short_and_an_entry_is_one_short_sentence() -> None:
     assert len(lines) <= 60
     assert [line for line in lines if line.startswith("- ") and len(line[2:].split()) > 25] == []
     assert [line for line in lines if line and not line.startswith(("#", "**", "- "))] == []
-
-
-def test_contributing_is_short_and_has_its_parts() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 80
-    assert re.findall(r"^## (.+)", text, re.MULTILINE) == ["Reading order", "Rules", "Recipes"]
-    paths = re.findall(r"`((?:layton_batch|docs|tests|tools|scripts)/[\w/.]+)`", text)
-    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize("failing", ["-m", "install"])

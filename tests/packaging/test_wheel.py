@@ -11,7 +11,6 @@ import sysconfig
 import tomllib
 import venv
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -112,22 +111,17 @@ def test_the_dockerfile_has_known_instructions_a_fixed_base_and_a_user_of_its_ow
     assert f"useradd --uid {user} " in " ".join(rest for word, rest in found if word == "RUN")
 
 
-def test_what_the_dockerfile_copies_is_there_and_not_ignored() -> None:
+def test_what_the_dockerfile_copies_makes_the_wheel_is_there_and_not_ignored() -> None:
     ignored = (SCHEDULES / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     assert "*" in ignored
-    copied = [rest.split()[:-1] for word, rest in _instructions() if word == "COPY" and "--from" not in rest]
-    for name in (name for names in copied for name in names):
+    files = [rest.split()[:-1] for word, rest in _instructions() if word == "COPY" and "--from" not in rest]
+    copied = {name for names in files for name in names}
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {about["readme"], *about["license-files"], "layton_batch", "manifests", "pyproject.toml"} <= copied
+    for name in copied:
         assert (ROOT / name).exists(), name
         assert f"!{name}" in ignored
     assert not [line for line in ignored if line.startswith("!") and not (ROOT / line[1:]).exists()]
-
-
-def test_the_wheel_can_be_built_from_what_the_dockerfile_copies() -> None:
-    project: Mapping[str, Mapping[str, object]] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    copied = " ".join(rest for word, rest in _instructions() if word == "COPY").split()
-    about = project["project"]
-    assert {about["readme"], *about["license-files"]} <= set(copied)  # type: ignore[misc]
-    assert {"layton_batch", "manifests", "pyproject.toml"} <= set(copied)
 
 
 def test_the_cronjob_runs_what_the_image_has_as_the_images_user_on_its_volume() -> None:

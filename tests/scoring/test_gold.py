@@ -8,11 +8,8 @@ import orjson
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet, bundled_gold, gold_rows, labels_of, read_gold
+from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet, labels_of, read_gold
 from layton_batch.settings import Settings
-from tests.support.paths import ROOT, SHARED_DATA
-
-REAL = SHARED_DATA / "layton" / "ppi_llm.jsonl"
 
 Cell = str | int | float | bool | None | list[int]
 
@@ -72,30 +69,20 @@ def test_both_is_derived_where_the_file_leaves_it_out(
     assert labelled(found, 0) == (True, True, True)
 
 
-def test_columns_may_be_left_out_of_rows_where_they_are_null(tmp_path: Path) -> None:
-    later = {f"{column}_c": True for column in ("is_answer_correct", "is_justification_correct", "both_correct")}
-    found = gold(tmp_path, without("human_answer_correct", "human_justification_correct", "human_both_correct"),
-                 row(riddle_id="r2", **later))  # fmt: skip
-    assert [labelled(found, at) for at in (0, 1)] == [NOTHING, (True, True, True)]
-    assert found.labelled["item_id"].to_list() == ["r2"]
-    assert found.judges == ("b", "a", "c")  # a judge that other rows name did not sit
-    assert [decided(found, at, "c") for at in (0, 1)] == [NOTHING, (True, True, True)]
-
-
 @pytest.mark.parametrize(
-    "column",
-    ["riddle_id", "provider", "model", "human_answer_correct", "human_justification_correct"],
+    ("columns", "complaint"),
+    [
+        *(
+            ((column,), rf"gold\.jsonl: not a gold set, it has no column {column}")
+            for column in ("riddle_id", "provider", "model", "human_answer_correct", "human_justification_correct")
+        ),
+        (tuple(name for name in row() if name.endswith(("_a", "_b"))), "no column is_answer_correct_<judge>"),
+        (("is_justification_correct_a",), "judge 'a' has only one of the columns"),
+    ],
 )
-def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
-    with pytest.raises(DataError, match=rf"gold\.jsonl: not a gold set, it has no column {column}"):
-        gold(tmp_path, without(column))
-
-
-def test_a_file_without_judges_or_with_half_a_judge_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no column is_answer_correct_<judge>"):
-        gold(tmp_path, {key: value for key, value in row().items() if not key.endswith(("_a", "_b"))})
-    with pytest.raises(DataError, match="judge 'a' has only one of the columns"):
-        gold(tmp_path, without("is_justification_correct_a"))
+def test_a_missing_column_is_named(tmp_path: Path, columns: tuple[str, ...], complaint: str) -> None:
+    with pytest.raises(DataError, match=complaint):
+        gold(tmp_path, without(*columns))
 
 
 @pytest.mark.parametrize(
@@ -117,60 +104,6 @@ def test_the_same_prediction_twice_is_refused_with_both_places_and_another_hint_
     assert len(gold(tmp_path, first, row(n_hints=1)).rows) == 2
     with pytest.raises(DataError, match=r"line 3: item 'r1' of model 'm' stands already in .*gold\.jsonl, line 1"):
         gold(tmp_path, first, other, first, other)
-
-
-def test_a_file_without_the_column_n_hints_as_the_published_visual_one_is_without_hints(tmp_path: Path) -> None:
-    bare = {name: value for name, value in row().items() if name != "n_hints"}
-    assert gold(tmp_path, bare).rows["n_hints"].to_list() == [0]
-
-
-def test_the_bundled_gold_set_stands_beside_the_bundled_items(tmp_path: Path) -> None:
-    (tmp_path / "gold_llm.jsonl").write_bytes(orjson.dumps(row()))
-    assert bundled_gold(tmp_path / "riddles_llm.jsonl") == tmp_path / "gold_llm.jsonl"
-    with pytest.raises(DataError, match="no bundled gold set"):
-        bundled_gold(tmp_path / "riddles_vlm.jsonl")
-    assert read_gold("bundled", tmp_path, Settings(tmp_path), bundled_items=tmp_path / "riddles_llm.jsonl").rows.height
-    with pytest.raises(DataError, match="no bundled gold set"):
-        read_gold("bundled", tmp_path, Settings(tmp_path))
-
-
-@pytest.mark.shared_data
-def test_the_published_gold_set_is_read_whole() -> None:
-    found = read_gold(str(REAL), ROOT, Settings(ROOT))
-    assert len(found.rows) == 1674
-    assert len(found.labelled) == 614
-    assert found.on("both_correct")["total"].sum() == 5022
-    assert found.judges[0] == "mistral-large-2512"
-
-
-def test_rows_come_back_from_columns_as_they_are_in_the_file(tmp_path: Path) -> None:
-    rows = [
-        row(riddle_id=f"r{number}", answer=f"said {number}" if number % 3 else None,
-            kind="unparsed" if number % 5 else "", ranked=number % 7 > 0, sample=number % 4 + 1)
-        for number in range(1_500)
-    ]  # fmt: skip
-    found = gold(tmp_path, *rows)
-    (tmp_path / "gold.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in gold_rows(found)))
-    assert read_gold("gold.jsonl", tmp_path, Settings(tmp_path)).rows.equals(found.rows)
-    told = found.rows.select("answer", "sample", "ranked", "kind").rows()
-    assert told[7] == ("said 7", 4, False, "unparsed")
-    assert (told[6][0], told[5][3]) == (None, None)
-    assert len(told) == 1_500
-
-
-def test_a_board_keeps_digests_of_answers_and_not_their_texts(tmp_path: Path) -> None:
-    whole = gold(tmp_path, *(row(riddle_id=f"r{number}", answer=f"said {number}") for number in range(5)))
-    found = read_gold("gold.jsonl", tmp_path, Settings(tmp_path), keep_texts=False)
-    assert found.rows["content"].equals(whole.rows["content"])
-    assert labels_of(found, "both_correct").equals(labels_of(whole, "both_correct"))
-    assert not {"answer", "justification"} & set(found.rows.columns)
-
-
-def test_what_is_wrong_with_the_columns_is_told_before_what_is_wrong_with_a_row(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="has no column provider"):
-        gold(tmp_path, without("provider"), without("provider"))
-    with pytest.raises(DataError, match="line 1: column 'provider' must be text"):
-        gold(tmp_path, without("provider"), row())
 
 
 def test_a_label_that_a_later_sample_brings_is_not_lost(tmp_path: Path) -> None:

@@ -15,28 +15,20 @@ import pytest
 
 from layton_batch.cli.surface import print_document
 from layton_batch.errors import DataError
-from layton_batch.files.table_columns import ESTIMATE, STORED
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
-from layton_batch.reports.leaderboard_tables import Leaderboard, board_notes
+from layton_batch.reports.leaderboard_tables import Leaderboard
 from layton_batch.scoring import board, leaderboard
 from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import MARKS, Entrant
-from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.leaderboard import (
-    ASSUMES,
-    BORROWED_ONLY,
-    FLAGS,
-    HIERARCHICAL,
     NEW_ITEMS,
     OTHER_HINTS,
-    PAPER,
     RULE,
     THIS_SET,
     ScoringRules,
     alike,
 )
 from layton_batch.settings import Settings
-from layton_batch.stats.counts import Flag
 from tests.support.evidence import UNKNOWN, Ballot, Label, Rows, frames, marks_frame
 from tests.support.paths import SHARED_DATA
 
@@ -103,16 +95,6 @@ def test_the_paper_s_method_prints_what_the_paper_prints() -> None:
         assert row.fewest_labels_per_vote == min(b["m"] for b in one["bins"] if b["n"])
 
 
-@pytest.mark.shared_data
-def test_options_change_what_they_say() -> None:
-    width = {}
-    for level in (0.8, 0.99):
-        rows = real("both_correct", level=level)
-        width[level] = sum((row.upper or 0) - (row.lower or 0) for row in rows)
-        assert {row.level for row in rows} == {level}
-    assert width[0.8] < width[0.99]
-
-
 def made_up(models: int = 5, items: int = 60) -> tuple[list[Ballot], list[Label]]:
     rng = random.Random(8)
     ballots, labels = [], []
@@ -133,41 +115,7 @@ def made_up_board() -> Rows:
     return rank_board(*frames(*made_up()), ScoringRules())
 
 
-@pytest.mark.parametrize("method", [HIERARCHICAL, PAPER])
-def test_the_order_of_the_input_changes_nothing(method: str) -> None:
-    ballots, labels = made_up()
-    rules = ScoringRules(method=method, seed=3)
-    before = rank_board(*frames(ballots, labels), rules)
-    rng = random.Random(1)
-    rng.shuffle(ballots)
-    rng.shuffle(labels)
-    assert rank_board(*frames(ballots, labels), rules) == before
-
-
-def test_ranges_are_those_of_the_data_and_hold_ranks_whatever_the_seed() -> None:
-    rows = made_up_board()
-    assert rows == rank_board(*frames(*made_up()), ScoringRules(seed=1))
-    for row in rows:
-        for target in (row.new, row.this_set):
-            assert 1 <= target.rank_best <= target.rank <= target.rank_worst <= 5
-            assert 0 <= target.lower <= target.score <= target.upper <= 100
-
-
-def test_labels_are_told_apart_by_whose_they_are() -> None:
-    _, labels = made_up()
-    rows = {row.model: row for row in made_up_board()}
-    for model, row in rows.items():
-        own = sum(label.entrant.model == model for label in labels)
-        assert row.own_labels == own
-        assert row.own_labels + row.borrowed_labels <= len(labels)
-    assert rows["model-4"].own_labels == 0
-    assert "borrowed_only" in rows["model-4"].flags
-    assert rows["model-0"].flags == ()
-
-
-def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints() -> None:
     ballots, labels = made_up()
     hinted = Entrant("model-0", "provider-0", 2)
     at_two_hints = [replace(one, entrant=hinted) for one in ballots if one.entrant.model == "model-0"]
@@ -176,16 +124,6 @@ def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
     assert by_level[2].own_labels == 0
     assert by_level[2].flags == ("borrowed_only", OTHER_HINTS)
     assert OTHER_HINTS not in by_level[0].flags
-    write_board(rows, "table")
-    notes = " ".join(capsys.readouterr().out.split())
-    assert "borrowed from other models and other hints" in notes
-    assert any("borrowed labels are other hints'" in note for note in board_notes(rows.frame))
-    write_board(made_up_board(), "table")
-    assert "other hints" not in capsys.readouterr().out
-    assert all(
-        OTHER_HINTS not in row.flags
-        for row in rank_board(*frames([*ballots, *at_two_hints], labels), ScoringRules("paper"))
-    )
 
 
 def test_without_any_label_the_board_says_so_and_promises_little() -> None:
@@ -210,29 +148,6 @@ def test_without_any_label_the_board_says_so_and_promises_little() -> None:
     assert paper.rank is None
 
 
-@pytest.mark.parametrize("labels", [False, True])
-def test_a_board_on_which_no_answer_was_judged_is_a_board(labels: bool) -> None:
-    ballots, known = made_up()
-    silent = [replace(one, yes=0, total=0, kind="missing") for one in ballots]
-    stranger, first = Entrant("stranger", "elsewhere", 0), known[0].entrant
-    strangers = [replace(one, entrant=stranger) for one in known if labels and one.entrant == first]
-    rows = rank_board(*frames(silent, strangers), ScoringRules())
-    assert len(rows) == 5
-    assert {row.n_missing for row in rows} == {row.n_items for row in rows}
-    assert all((row.this_set.upper or 0) == 0 for row in rows)
-    view = outlook(JuryBoard(*frames(silent, strangers), ScoringRules()))
-    assert (view.queue, view.unlabelled, view.enough.labels) == ((), 0, 0)
-
-
-def test_abstained_unparsed_and_missing_are_three_counts_and_all_wrong() -> None:
-    who = Entrant("m", "p", 0)
-    kinds = ["answered", "abstained", "unparsed", "unparsed", "missing"]
-    ballots = [Ballot(who, str(i), 3, 3, kind=kind) for i, kind in enumerate(kinds)]
-    (row,) = rank_board(*frames(ballots, []), ScoringRules())
-    assert (row.n_abstained, row.n_unparsed, row.n_missing, row.n_items) == (1, 2, 1, 5)
-    assert (row.this_set.upper or 100) <= 20
-
-
 def test_contradictions_name_the_model_and_the_item() -> None:
     ballots, labels = made_up()
     with pytest.raises(DataError, match=r"item 'item-0' of model 'model-0' .* twice"):
@@ -246,14 +161,6 @@ def test_equal_marks_share_a_rank_and_close_ones_a_box() -> None:
     rows = rank_marks([marks_frame(name, [1.0, 0.0, 1.0, 0.5]) for name in "abc"], ScoringRules())
     assert [row.rank for row in rows] == [1, 1, 1]
     assert {(row.rank_best, row.rank_worst) for row in rows} == {(1, 3)}
-
-
-def test_marks_below_nothing_can_be_ranked() -> None:
-    (row, last) = rank_marks(
-        [marks_frame("a", [1.0, -1.0, 1.0, 1.0]), marks_frame("b", [-1.0, -1.0, 0.0, 1.0])], ScoringRules()
-    )
-    assert (row.score, last.score) == (50.0, -25.0)
-    assert (last.lower or 0) < -25 < (last.upper or 0)
 
 
 def test_kinds_are_counted_and_bad_marks_refused() -> None:
@@ -281,18 +188,6 @@ def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board(capsy
     assert max(map(len, shown)) <= 80  # what does not fit is one column
     assert sum(int(part) for line in shown for part in line.split() if part.isdigit()) == len(kinds) + 1
     assert "other" in " ".join(shown)
-
-
-def test_with_a_jury_what_never_came_before_it_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    ballots, labels = made_up()
-    lost = [replace(one, kind="unparsed", yes=0, total=0) if i == 0 else one
-            for i, one in enumerate(ballots)]  # fmt: skip
-    rows = rank_board(*frames(lost, labels), ScoringRules())
-    assert {row.model: dict(row.failures) for row in rows if row.failures} == {
-        ballots[0].entrant.model: {"unparsed": 1}
-    }
-    write_board(rows, "table")
-    assert "never judged, by kind" in capsys.readouterr().out
 
 
 def test_two_annotators_who_agree_are_one_label_and_three_are_their_majority() -> None:
@@ -331,27 +226,6 @@ def test_a_row_says_how_many_verdicts_of_its_jury_are_missing(has_labels: bool) 
     assert short["model-0"] == short["model-4"] == set()
     assert short["model-1"] == {"short_jury"}
     assert short["model-2"] == short["model-3"] == {"few_verdicts"}
-
-
-def test_a_jury_whose_size_is_unknown_is_as_large_as_the_largest_on_any_answer() -> None:
-    who = Entrant("m", "p", 0)
-    ballots = [Ballot(who, f"item-{number}", 0, total) for number, total in enumerate((3, 2, 1, 0))]
-    (row,) = rank_board(*frames(ballots, []), ScoringRules())
-    assert (row.n_verdicts, row.n_verdicts_missing) == (12, 6)
-    assert "few_verdicts" in row.flags
-
-
-def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
-    frame = made_up_board().frame
-    stored = leaderboard.stored(frame)
-    assert tuple(stored.columns[: len(CONTRACT)]) == CONTRACT
-    assert stored.schema == STORED
-    assert set(frame.columns) - set(STORED) == {"new_half_width", "set_half_width", "failures"}
-    assert set(stored["target"]) == {NEW_ITEMS}
-
-
-def test_every_flag_the_statistics_know_has_words() -> None:
-    assert {str(flag) for flag in Flag} < set(FLAGS)
 
 
 @cache
@@ -394,24 +268,6 @@ def test_hostile_names_are_harmless_in_markdown() -> None:
             assert bad not in line.replace("\\<", "").replace("\\[", "")
 
 
-def test_a_board_without_rows_and_one_of_each_kind_print(capsys: pytest.CaptureFixture[str]) -> None:
-    write_board(rank_marks([], ScoringRules()), "table")
-    assert "no model is done yet" in capsys.readouterr().out
-    write_board(rank_marks([marks_frame("a", [1.0, 0.0])], ScoringRules(metric="acc")), "table")
-    shown = capsys.readouterr().out
-    assert "graded by rule" in shown
-    assert "labels" not in shown
-    write_board(rank_board(*frames(*made_up()), ScoringRules(method="paper")), "table")
-    assert "the published bootstrap's" in capsys.readouterr().out
-
-
-def test_what_holds_for_several_models_is_said_once() -> None:
-    ballots, _ = made_up()
-    (note,) = board_notes(rank_board(*frames(ballots, []), ScoringRules("paper")).frame)
-    assert note.startswith("all models: ")
-    assert FLAGS["no_gold"] in note
-
-
 def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: pytest.CaptureFixture[str]) -> None:
     ballots, labels = made_up()
     known = [label for label in labels if label.entrant.provider != "provider-1"]
@@ -425,33 +281,6 @@ def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: p
 
 
 # ---- one target a row ----------------------------------------------------------------------------------------------
-
-
-def test_a_row_is_for_new_items_and_on_this_set_for_these_alone() -> None:
-    rows = made_up_board()
-    here = on_this_set(rows)
-    assert [row.rank for row in here] == sorted(row.rank or 0 for row in here)
-    assert {row.target for row in rows} == {NEW_ITEMS}
-    by_model = {row.model: row for row in here}
-    for row in rows:
-        other = by_model[row.model]
-        assert (row.new, row.this_set, other.target) == (other.new, other.this_set, THIS_SET)
-        assert (other.half_width or 0) < (row.half_width or 0)
-        for name in ESTIMATE:
-            assert getattr(row, name) == getattr(row.new, name)
-            assert getattr(other, name) == getattr(row.this_set, name)
-    assert on_this_set(here) == here
-
-
-def test_the_paper_s_board_is_on_this_set_alone_and_an_unlabelled_one_knows_both_targets() -> None:
-    ballots, labels = made_up()
-    paper = rank_board(*frames(ballots, labels), ScoringRules(method="paper"))
-    assert on_this_set(paper) == paper
-    assert all((row.target, row.new) == (THIS_SET, UNKNOWN) for row in paper)
-    unlabelled = rank_board(*frames(ballots, []), ScoringRules())
-    assert {row.target for row in unlabelled} == {NEW_ITEMS}
-    here = {row.model: row.score for row in on_this_set(unlabelled)}
-    assert here == {row.model: row.this_set.score for row in unlabelled}
 
 
 def test_marks_are_exact_on_this_set() -> None:
@@ -490,28 +319,7 @@ def spelt(text: str) -> set[str]:
     return {chr(code) for code in range(ord(first), ord(last) + 1)} if dash else set(text)
 
 
-def test_the_table_says_what_it_is_for_and_marks_models_without_labels(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = made_up_board()
-    for shown_rows, where in ((rows, "for new items of this kind"), (on_this_set(rows), "for exactly this set")):
-        write_board(shown_rows, "table")
-        shown = " ".join(capsys.readouterr().out.split())
-        assert where in shown
-        assert ASSUMES in shown
-        assert "models that share a letter cannot be told apart" in shown
-        for row in shown_rows:
-            assert (f"{row.model} *" in shown) == (BORROWED_ONLY in row.flags)
-            assert f"{row.score:.1f} {row.lower:.1f}–{row.upper:.1f} {row.rank_best}–{row.rank_worst}" in shown
-
-
 # ---- tiny boards ---------------------------------------------------------------------------------------------------
-
-
-TINY = [
-    (1, 1, 0, False), (2, 2, 0, False), (3, 3, 0, False), (4, 3, 1, False), (100, 3, 0, False), (100, 100, 97, False),
-    (20, 15, 5, True), (42, 42, 30, True), (100, 20, 5, True),
-]  # fmt: skip
-"""Items, right answers of two models, and whether that tells them apart on new items."""
-TINY_IN_CI = (TINY[0], TINY[3], TINY[5], TINY[6], TINY[8])
 
 
 def ends_of_ranks(rows: Rows) -> set[tuple[int | None, int | None]]:
@@ -521,9 +329,10 @@ def ends_of_ranks(rows: Rows) -> set[tuple[int | None, int | None]]:
 
 @pytest.mark.parametrize(
     ("items", "first", "second", "apart"),
-    [pytest.param(*one, marks=() if one in TINY_IN_CI else pytest.mark.nightly) for one in TINY],
+    [(1, 1, 0, False), (4, 3, 1, False), (100, 100, 97, False), (20, 15, 5, True), (100, 20, 5, True)],
 )
 def test_few_items_tell_no_ranks_on_new_items(items: int, first: int, second: int, apart: bool) -> None:
+    """Items, right answers of two models, and whether that tells them apart on new items."""
     expected = {(1, 1), (2, 2)} if apart else {(1, 2)}
     models = {"one": first, "other": second}
     sheets = [marks_frame(name, [float(item < right) for item in range(items)]) for name, right in models.items()]

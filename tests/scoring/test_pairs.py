@@ -5,24 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
-import polars as pl
 import pytest
 
 from layton_batch.commands.compare import ComparisonDocument
 from layton_batch.errors import DataError
-from layton_batch.files import tables
-from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring import compare
 from layton_batch.scoring.board import rank_board
-from layton_batch.scoring.boards import JuryBoard, RuleBoard
+from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.compare import all_pairs, compare_models
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.label_plan import LabelTarget, outlook, plan_next
 from layton_batch.scoring.leaderboard import ScoringRules
-from layton_batch.site.board import label_need
-from tests.support.evidence import Ballot, Label, Rows, frames, marks_frame
+from tests.support.evidence import Ballot, Label, Rows, frames
 
 ITEMS = 40
 RULES = ScoringRules()
@@ -102,52 +95,4 @@ def test_of_two_models_with_the_same_votes_each_is_as_likely_the_better_one(labe
         assert (standing.better, standing.difference) == (0.5, pytest.approx(0, abs=1e-9))
 
 
-def test_a_pair_graded_by_rule_is_exact_here_and_likely_on_new_items() -> None:
-    marks = pl.concat(
-        marks_frame(f"m{model}", [float(item % 4 < model + 1) for item in range(ITEMS)]) for model in range(2)
-    )
-    (pair,) = all_pairs(RuleBoard(marks, RULES))
-    (new,) = compare_models(RuleBoard(marks, RULES), (pair.model, pair.other)).standings
-    assert pair.better is None
-    assert pair.better_new == pytest.approx(new.better, abs=1e-3)
-
-
-def test_a_board_of_one_or_of_too_many_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert all_pairs(board(*evidence(1))) == []
-    monkeypatch.setattr(compare, "MOST_COMPARED", 2)
-    assert all_pairs(board(*evidence(3))) == []
-
-
 # ---- what labels would do ------------------------------------------------------------------------------------------
-
-
-def test_as_many_labels_as_are_enough_make_intervals_about_as_short_as_labels_can() -> None:
-    ballots, labels = evidence()
-    found = board(ballots, labels)
-    shown, enough = {row.model: row for row in Rows(rank_board(found))}, outlook(found, length=0).enough
-    plan = plan_next(found, LabelTarget(half_width=0.0))
-    assert 0 < len(plan.rows) == enough.labels <= len(ballots) - len(labels)
-    for model in plan.models:
-        row = shown[model.model]
-        assert 0 < model.half_width_least <= model.half_width_then <= 1.06 * model.half_width_least
-        assert model.half_width_then <= model.half_width_now
-        assert 2 * model.half_width_now == pytest.approx(row.upper - row.lower, abs=0.2)  # the board's interval
-    everything = [Label(one.entrant, one.item_id, one.yes, one.total, one.yes > 1, one.content) for one in ballots]
-    assert outlook(board(ballots, everything), length=0).enough.labels == 0
-
-
-def test_no_half_width_of_a_plan_is_wider_than_the_scale() -> None:
-    ballots, _ = evidence()
-    few = [ballot for ballot in ballots if ballot.item_id in {ballot.item_id for ballot in ballots[:2]}]
-    models = plan_next(board(few), LabelTarget(half_width=0.03, this_set=True)).models
-    assert max(model.half_width_now for model in models) == 50.0
-
-
-def test_the_need_of_labels_is_told_with_the_command(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
-    assert label_need(folder, "lab") == ""
-    for now, parts in ((8.14, ("±8.1", "±6.3")), (6.4, ("±6.4",)), (None, ("±6.3",))):
-        need = {"labels": 1200, "half_width_now": now, "half_width_then": 6.3}
-        tables.write(folder.part("label_need", "label_need"), tables.frame("label_need", [need]))
-        text = label_need(folder, "lab")
-        assert all(part in text for part in ("1,200 labels", "layton-batch label lab", *parts))

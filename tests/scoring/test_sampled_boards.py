@@ -11,12 +11,10 @@ import polars as pl
 import pytest
 
 from layton_batch.grading.ranking import GradedModel, ranked
-from layton_batch.scoring import board as samples
-from layton_batch.scoring.board import rank_board, rank_marks
-from layton_batch.scoring.boards import JuryBoard, RuleBoard
-from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.board import rank_marks
+from layton_batch.scoring.boards import RuleBoard
 from layton_batch.scoring.leaderboard import ScoringRules
-from tests.support.evidence import Ballot, Label, Rows, changed, frames, marks_frame
+from tests.support.evidence import Rows, changed, marks_frame
 
 RULES = ScoringRules(metric="accuracy")
 
@@ -71,44 +69,3 @@ def test_strata_of_items_reach_the_board_through_samples_and_through_files_of_pr
     graded = GradedModel("larch", "a file", "p", marks=frame_of("larch", [marks], strata))
     (again,) = Rows(ranked([graded], "accuracy").board)
     assert (again.lower, again.upper) == (row.lower, row.upper)
-
-
-def test_models_with_one_sample_stand_beside_models_with_several_as_they_were() -> None:
-    marks = [frame_of("larch", rounds_of("larch", 0.9, 7)), frame_of("wagtail", [[1.0, 0.0] * 30])]
-    rows = Rows(rank_marks(RuleBoard(pl.concat(marks), RULES)))
-    assert [(row.model, row.rounds) for row in rows] == [("larch", 4), ("wagtail", None)]
-    assert rows[1].score == 50.0
-
-
-def votes(model: str, yes: Sequence[int]) -> list[Ballot]:
-    who = Entrant(model, "openai", 0)
-    return [Ballot(who, f"q{number}", count, 3, content=number) for number, count in enumerate(yes)]
-
-
-@pytest.mark.parametrize("method", ["hierarchical", "paper"])
-def test_a_jury_board_of_rounds_is_the_mean_of_the_rounds(method: str) -> None:
-    rules = ScoringRules(method=method)
-    gold = Entrant("other", "mistral", 0)
-    labels = [Label(gold, f"q{i}", i % 4, 3, i % 4 > 1, content=100 + i) for i in range(24)]
-    first = [*votes("larch", [3] * 9 + [0] * 3), *votes("wagtail", [3] * 6 + [0] * 6)]
-    second = [*votes("larch", [3] * 7 + [0] * 5), *votes("wagtail", [3] * 6 + [0] * 6)]
-    frames_of_rounds = [rank_board(JuryBoard(*frames(ballots, labels), rules)) for ballots in (first, second)]
-    boards = list(map(Rows, frames_of_rounds))
-    rows = Rows(samples.mean_of_rounds(frames_of_rounds, {"larch": 2, "wagtail": 1}))
-    scores = [next(row.score for row in board if row.model == "larch") for board in boards]
-    assert [(row.rank, row.model, row.rounds) for row in rows] == [(1, "larch", 2), (2, "wagtail", None)]
-    assert None not in scores
-    assert rows[0].score == pytest.approx(np.mean(scores), abs=0.051)
-    assert rows[0].round_sd == pytest.approx(np.std(scores, ddof=1), abs=0.01)
-    assert without_ranges(rows[1]) == without_ranges(boards[0][1])
-
-
-def without_ranges(row: SimpleNamespace) -> SimpleNamespace:
-    """The rank range reaches as far as that of any round."""
-    new, here = (changed(target, rank_best=None, rank_worst=None) for target in (row.new, row.this_set))
-    names = (
-        "rank_best",
-        "rank_worst",
-        *(f"{target}_rank_{end}" for target in ("new", "set") for end in ("best", "worst")),
-    )
-    return changed(row, new=new, this_set=here, **dict.fromkeys(names))

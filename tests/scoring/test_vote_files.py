@@ -12,19 +12,18 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.grading.board_sources import BoardOptions, read_sources
-from layton_batch.grading.board_sources import board_of as board_of_sources
 from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import Entrant, rounds
 from layton_batch.scoring.leaderboard import ScoringRules
-from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, votes_of
+from layton_batch.scoring.vote_files import SCHEMA, read_votes, votes_of
 from layton_batch.settings import Settings
-from tests.support.evidence import Ballot, Label, frames, labels_frame, votes_frame
+from tests.support.evidence import Ballot, Label, frames, labels_frame
 
 METRIC = "both_correct"
 
 
-def made_up(models: int = 5, items: int = 30) -> tuple[list[Ballot], list[Label]]:
+def made_up(models: int = 4, items: int = 15) -> tuple[list[Ballot], list[Label]]:
     """Some answers are unparsed, unjudged or judged by two; the first four models have labels on a third."""
     draw = random.Random(3)
     ballots, labels = [], []
@@ -72,32 +71,14 @@ def board_of(folder: Path, labels: Sequence[Label]) -> pl.DataFrame:
     return rank_board(JuryBoard(votes_of(votes), labels_frame(labels), ScoringRules()))
 
 
-@pytest.mark.parametrize("labelled", [True, False], ids=["labels", "none"])
-def test_the_board_of_files_is_that_of_their_votes(tmp_path: Path, labelled: bool) -> None:
+def test_the_board_of_files_is_that_of_their_votes_and_votes_on_what_is_wrong_without_a_jury_count_for_nothing(
+    tmp_path: Path,
+) -> None:
     ballots, labels = made_up()
-    labels = labels if labelled else []
-    board = board_of(in_files(tmp_path / "votes", ballots), labels)
-    assert board.equals(rank_board(JuryBoard(*frames(ballots, labels), ScoringRules())))
-
-
-def test_columns_that_are_left_out_have_their_usual_values(tmp_path: Path) -> None:
-    ballots = [Ballot(Entrant("m", "p", 0), f"item-{number}", 2, 3) for number in range(5)]
-    path = write_votes(tmp_path / "votes.parquet", ballots)
-    pl.read_parquet(path).drop("n_hints", "sample", "content", "flag").write_parquet(path)
-    (found,), samples = rounds(read_votes(str(path), METRIC))
-    assert votes_of(found).equals(votes_frame(ballots))
-    assert samples == {"m": 1}
-
-
-def test_votes_on_what_is_wrong_without_a_jury_count_for_nothing(tmp_path: Path) -> None:
-    ballots, labels = made_up()
-    folder = in_files(tmp_path / "votes", ballots)
     voted = [replace(one, yes=2, total=2) if one.kind != "answered" else one for one in ballots]
-    others = in_files(tmp_path / "others", voted)
-    for given in (labels, []):
-        assert board_of(others, given).equals(board_of(folder, given))
-    unjudged = votes_of(read_votes(str(others), METRIC)).filter(pl.col("kind") != "answered")
-    assert unjudged.select("yes", "total").rows() == [(0, 0)] * sum(one.kind != "answered" for one in voted)
+    board = rank_board(JuryBoard(*frames(ballots, labels), ScoringRules()))
+    for name, cast in (("votes", ballots), ("others", voted)):
+        assert board_of(in_files(tmp_path / name, cast), labels).equals(board)
 
 
 def test_an_answer_that_is_there_twice_is_named(tmp_path: Path) -> None:
@@ -129,32 +110,3 @@ def test_a_file_that_holds_no_votes_is_named(tmp_path: Path, changes: dict[str, 
         path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataError, match=rf"odd\.parquet: .*{reason}"):
         read_sources([str(folder)], tmp_path, Settings.from_environment({}, tmp_path), BoardOptions())
-
-
-def test_all_samples_count(tmp_path: Path) -> None:
-    ballots, _ = made_up(3)
-    parts = [write_votes(tmp_path / f"{n}.parquet", ballots, sample=n) for n in (1, 2)]
-    folder = tmp_path / "votes"
-    folder.mkdir()
-    pl.concat([pl.read_parquet(part) for part in parts]).write_parquet(folder / "both.parquet")
-    settings = Settings.from_environment({}, tmp_path)
-    board = board_of_sources(read_sources([str(folder)], tmp_path, settings, BoardOptions()))
-    assert set(board["rounds"]) == {2}
-
-
-def test_what_is_a_source_of_votes(tmp_path: Path) -> None:
-    ballots, _ = made_up(1)
-    votes = write_votes(tmp_path / "votes.parquet", ballots)
-    other = tmp_path / "other.parquet"
-    pl.DataFrame({"model": ["a"]}).write_parquet(other)
-    torn = tmp_path / "torn.parquet"
-    torn.write_bytes(b"PAR1")
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "run.json").write_text("{}", encoding="utf-8")
-    write_votes(run / "votes.parquet", ballots)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    told = {path.name: is_votes(str(path)) for path in (votes, other, torn, run, empty, tmp_path, tmp_path / "none")}
-    assert told == {"votes.parquet": True, "other.parquet": False, "torn.parquet": False, "run": False,
-                    "empty": False, tmp_path.name: True, "none": False}  # fmt: skip

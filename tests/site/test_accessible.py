@@ -13,8 +13,7 @@ import pytest
 
 from layton_batch.runs.status import RunState
 from layton_batch.site.build import HOME, build_site, write_front
-from tests.site.test_browser import in_colours
-from tests.support.devtools import Browser
+from tests.support.devtools import Browser, Tab
 from tests.support.fabricated_run import fabricated
 
 PAGES = (
@@ -45,6 +44,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     index = build_site(run.folder, run.status(RunState.NEEDS_PERSON), out=out / run.folder.root.name, home=HOME)
     write_front(out, [run.folder])
     return index.parent
+
+
+def in_colours(tab: Tab, *, dark: bool) -> None:
+    """Let the reader of an open page prefer dark or light colours."""
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    tab.call("Emulation.setEmulatedMedia", {"features": [scheme]})
+    assert tab.run("matchMedia('(prefers-color-scheme: dark)').matches") is dark
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from layton_batch.site.build import build_site
+from tests.labels.payloads import PAYLOADS
 from tests.support.devtools import Browser, Tab
-from tests.support.fabricated_run import FabricatedRun, fabricated
+from tests.support.fabricated_run import FabricatedRun, fabricated, hostile
 from tests.support.tiers import tiered
 
 WIDE = {
@@ -16,6 +17,7 @@ WIDE = {
     "fewest_labels_per_vote": 7, "n_abstained": 2,
 }  # fmt: skip
 PAGES = ("index.html", "charts.html", "compare.html")
+OTHER_PAGES = ("judges.html", "cost.html", "method.html", "run.html", "items/index.html", "items/0003.html")
 _ROWS = "[...document.querySelectorAll('#board-rows tr')].filter((n) => !n.hidden)"
 ALL_COLUMNS = "document.getElementById('all-columns').click()"
 MODELS = f"{_ROWS}.map((n) => n.querySelector('bdi').textContent)"
@@ -24,6 +26,10 @@ MODELS = f"{_ROWS}.map((n) => n.querySelector('bdi').textContent)"
 def widest(run: FabricatedRun) -> None:
     """Every column that a board can have, with long numbers."""
     rows = run.both_targets()
+    gap = {
+        name: None for name in rows[0] if name.startswith(("rank", "score", "lower", "upper", "half", "set_", "new_"))
+    }
+    rows.append({**rows[0], **gap, "model": "delta-1", "provider": "groq", "flags": "no items"})
     run.table("leaderboard", [{**row, **WIDE, "n_items": 12_000 + place} for place, row in enumerate(rows)])
     families = [{**row, "family": f"maker-{str(row['model'])[0]}"} for row in run.predictions_rows()]
     run.table("predictions", families)
@@ -69,10 +75,11 @@ def test_an_address_brings_back_what_was_chosen(browser: Browser, site: Path) ->
     shown = "getComputedStyle(document.querySelector('tbody.for-these')).display"
     assert tab.run(shown) == "table-row-group"
     tab = at(browser, site / "index.html", "sort=nothing&maker=<b>&view=x")
-    assert len(tab.run(MODELS)) == 0 or tab.run(MODELS) == ["alpha-9", "beta-10", "gamma-2"]
+    assert len(tab.run(MODELS)) == 0 or tab.run(MODELS) == ["alpha-9", "beta-10", "gamma-2", "delta-1"]
     assert tab.trouble() == []
 
 
+ATTACKS = PAYLOADS[:15]
 CELLS = "a bdi, .c-score, .c-interval, .c-spread span, .c-alike"
 SHOWN = f"""[...document.querySelectorAll('tbody tr')].filter((n) => n.checkVisibility()).map(
     (n) => [...n.querySelectorAll('{CELLS}')].map((one) => one.textContent))"""
@@ -92,7 +99,7 @@ def test_the_switch_changes_scores_intervals_ranks_and_letters_together(
     search = "document.querySelector('[name=q]')"
     tab.run(f"{search}.value = 'gamma'; {search}.dispatchEvent(new Event('input'))")
     assert [row[0] for row in tab.run(SHOWN)] == ["gamma-2"]
-    assert tab.run("document.querySelector('[data-count]').textContent") == "1 of 3"
+    assert tab.run("document.querySelector('[data-count]').textContent") == "1 of 4"
 
 
 def test_two_models_are_compared_and_the_pair_stands_in_the_address(browser: Browser, site: Path) -> None:
@@ -140,42 +147,30 @@ def test_the_board_is_used_by_keys_alone(browser: Browser, site: Path) -> None:
     assert hash_of(tab) == "#sort=score&dir=descending"
 
 
-PAYLOADS = [
-    form.format(run="window.hit=1")
-    for form in (
-        "<script>{run}</script>", "<img src=x onerror={run}>", "\"><svg onload={run}>", "'><body onload='{run}'>",
-        "</title><script>{run}</script>", "</textarea><script>{run}</script>", "</pre><script>{run}</script>",
-        "javascript:{run}", "<a href=javascript:{run}>x</a>", "<iframe srcdoc='<script>{run}</script>'>",
-        "<details open ontoggle={run}>", "<math><mtext></form><form><mglyph><style></math><img src onerror={run}>",
-        "</svg><script>{run}</script>", "]]><script>{run}</script>", "\\u003cscript>{run}\\u003c/script>",
-    )
-]  # fmt: skip
-
-
 def test_attacks_in_names_and_texts_run_nothing(browser: Browser, tmp_path: Path) -> None:
-    run = fabricated(tmp_path, items=len(PAYLOADS))
-    names = [{**row, "model": PAYLOADS[at], "n_hints": 0} for at, row in enumerate(run.leaderboard_rows() * 5)]
+    run = fabricated(tmp_path, items=len(ATTACKS))
+    names = [{**row, "model": ATTACKS[at], "n_hints": 0} for at, row in enumerate(run.leaderboard_rows() * 5)]
     run.table(
-        "leaderboard", [{**row, "provider": PAYLOADS[-1 - at], "flags": "known_zeros"} for at, row in enumerate(names)]
+        "leaderboard", [{**row, "provider": ATTACKS[-1 - at], "flags": "known_zeros"} for at, row in enumerate(names)]
     )
     run.table("cost", [{**run.cost_rows()[0], "model": row["model"]} for row in names])
     pairs = [{**run.pairs_rows()[0], "model": one["model"], "other": names[0]["model"]} for one in names[1:]]
     run.table("pairs", pairs)
     texts = [
         {**row, "category": text, "question": text, "answer": text, "solution": text, "hints": [text]}
-        for row, text in zip(run.items_rows(), PAYLOADS, strict=True)
+        for row, text in zip(run.items_rows(), ATTACKS, strict=True)
     ]
     run.table("items", texts)
     site = build_site(run.folder, run.status()).parent
     for page in (*PAGES, "items/index.html"):
         tab = browser.open(site / page)
         tab.run("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
-        assert tab.run("typeof window.hit") == "undefined", page
+        assert tab.run("typeof window.attacked") == "undefined", page
         assert tab.trouble() == [], page
         assert (
             tab.run("document.querySelectorAll('iframe, img, form, math, [onerror], [onload], [ontoggle]').length") == 0
         )
-    assert "<script>window.hit" not in (site / "items" / "0001.html").read_text(encoding="utf-8")
+    assert "<script>window.attacked" not in (site / "items" / "0001.html").read_text(encoding="utf-8")
 
 
 FIGURE = "document.querySelector('#cost')"
@@ -202,3 +197,41 @@ def test_a_chart_tells_its_values_at_the_pointer_and_its_legend_hides_and_shows_
     tab.run(f"{button}.click()")
     assert tab.run(visible) == marks
     assert tab.trouble() == []
+
+
+def test_the_policy_stops_what_would_get_into_a_page(browser: Browser, site: Path) -> None:
+    tab = browser.open(site / "index.html")
+    tab.run("document.body.insertAdjacentHTML('beforeend', '<img src=http://127.0.0.1:9/x onerror=window.attacked=1>')")
+    tab.run(
+        "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.attacked = 2'}))"
+    )
+    assert tab.run("typeof window.attacked") == "undefined"
+    assert any("Content Security Policy" in one for one in tab.trouble())
+
+
+def head(name: str) -> str:
+    return f"[...document.querySelectorAll('.board th button')].find((b) => b.textContent === '{name}')"
+
+
+def test_a_click_on_a_head_sorts_and_a_second_one_turns_the_order(browser: Browser, site: Path) -> None:
+    tab = browser.open(site / "index.html")
+    assert tab.run(MODELS) == ["alpha-9", "beta-10", "gamma-2", "delta-1"]
+    tab.run(f"{head('Score')}.click()")
+    tab.run(f"{head('Score')}.click()")
+    assert tab.run(MODELS) == ["gamma-2", "beta-10", "alpha-9", "delta-1"]  # what has no score stays last
+    assert tab.run(f"{head('Score')}.closest('th').getAttribute('aria-sort')") == "ascending"
+    assert tab.run("document.querySelectorAll('.board [aria-sort]').length") == 1
+    tab.run(f"{head('Model')}.click()")
+    assert tab.run(MODELS) == ["alpha-9", "beta-10", "delta-1", "gamma-2"]
+
+
+@pytest.fixture(scope="module")
+def long_words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of a run in which outsiders wrote a word everywhere that no line can break."""
+    run = fabricated(tmp_path_factory.mktemp("long"), hostile("W" * 150))
+    return build_site(run.folder, run.status()).parent
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHER_PAGES])
+def test_a_phone_never_scrolls_sideways(browser: Browser, long_words: Path, page: str) -> None:
+    assert browser.open(long_words / page, width=390).run("document.documentElement.scrollWidth") <= 390

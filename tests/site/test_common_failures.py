@@ -5,34 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from layton_batch.site.build import build_site
-from layton_batch.site.items import shared_answer
 from tests.support.fabricated_run import fabricated
 from tests.support.read_html import read_page, words
 
 
-@pytest.mark.parametrize(
-    ("wrong", "answer", "models"),
-    [
-        ([("a", "Paris."), ("b", "  paris"), ("c", "Rome")], "Paris.", ("a", "b")),
-        ([("a", "x"), ("b", "y"), ("c", "y"), ("d", "Y!")], "y", ("b", "c", "d")),
-        ([("a", "the same"), ("a", "the same")], None, ()),
-        ([("a", "..."), ("b", "!")], None, ()),
-        ([], None, ()),
-    ],
-)
-def test_the_same_answer_is_one_of_two_models_whatever_its_capitals_and_marks(
-    wrong: list[tuple[str, str]], answer: str | None, models: tuple[str, ...]
-) -> None:
-    found = shared_answer(wrong)
-    assert (found and found.text, found.models if found else ()) == (answer, models)
-
-
 def test_both_lists_are_pages_and_files_without_formulas(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
-    run.table("predictions", [{**row, "answer": "=HYPERLINK(1)"} for row in run.predictions_rows()])
+    said = [{**row, "answer": "=HYPERLINK(1)"} for row in run.predictions_rows()]
+    run.table(
+        "predictions", [{**row, "answer": " =hyperlink(1)!"} if row["model"] == "gamma-2" else row for row in said]
+    )
     run.table("items", [{**row, "question": "＠cmd"} for row in run.items_rows()])
     items = build_site(run.folder, run.status()).parent / "items"
     names = ("all_wrong.csv", "same_wrong_answer.csv")

@@ -132,14 +132,6 @@ def test_no_hidden_or_turning_character_reaches_a_page(tmp_path: Path) -> None:
         assert "‹U+202E›" in page.text
 
 
-def test_page_names_come_from_numbers_alone(elsewhere: Path) -> None:
-    lists = {"wrong.html", "all_wrong.csv", "same_wrong_answer.csv"}
-    names = {"index.html", "words.js", *lists, *(f"000{n}.html" for n in (1, 2, 3, 4))}
-    assert {path.name for path in (elsewhere / "items").iterdir()} == names
-    (folder,) = (parent for parent in elsewhere.parents if parent.name == "runs")
-    assert list(folder.parent.rglob("*escape*")) == []
-
-
 def test_a_long_text_is_folded_cut_and_said_to_be(tmp_path: Path) -> None:
     run = fabricated(tmp_path, hostile("<" + "A" * 2**19))
     site = build_site(run.folder, run.status()).parent

@@ -17,6 +17,14 @@ def items(tmp_path_factory: pytest.TempPathFactory) -> Path:
     about = {"item_id": run.item_id(1), "model": run.words.models[0], "n_hints": 0}
     marks = dict.fromkeys(("answer_correct", "justification_correct", "both_correct"), False)
     run.table("labels", [about | marks])
+    own = ("Bridges", "Ferries", "Windmills", "Tunnels")
+    rows = [
+        {**row, "question": f"{'Long ' * 200}{word}?", "solution": f"Of {word}."}
+        for row, word in zip(run.items_rows(), own, strict=True)
+    ]
+    run.table("items", [{**rows[0], "hints": ["Look at the keystone."]}, *rows[1:]])
+    said = [{**row, "answer": f"Said of {row['item_id']}: Zeppelins"} for row in run.predictions_rows()]
+    run.table("predictions", [{**said[0], "answer": "A hot-air balloon."}, *said[1:]])
     return build_site(run.folder, run.status()).parent / "items" / "index.html"
 
 
@@ -66,25 +74,6 @@ def search(tab: Tab, text: str) -> None:
     }})""")
 
 
-@pytest.fixture(scope="module")
-def worded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = fabricated(tmp_path_factory.mktemp("runs"))
-    own = ["Bridges", "Ferries", "Windmills", "Tunnels"]
-    rows = [
-        {
-            **row,
-            "question": f"{'Long ' * 200}{word}?",
-            "solution": f"Of {word}.",
-            "payload": f'{{"_picarats":{10 * at}}}',
-        }
-        for at, (row, word) in enumerate(zip(run.items_rows(), own, strict=True), 1)
-    ]
-    run.table("items", [{**rows[0], "hints": ["Look at the keystone."]}, *rows[1:]])
-    said = [{**row, "answer": f"Said of {row['item_id']}: Zeppelins"} for row in run.predictions_rows()]
-    run.table("predictions", [{**said[0], "answer": "A hot-air balloon."}, *said[1:]])
-    return build_site(run.folder, run.status()).parent / "items" / "index.html"
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -98,9 +87,9 @@ def worded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_search_finds_name_question_hints_and_answers(
-    browser: Browser, worded: Path, text: str, found: list[str]
+    browser: Browser, items: Path, text: str, found: list[str]
 ) -> None:
-    tab = browser.open(worded)
+    tab = browser.open(items)
     search(tab, text)
     assert shown(tab) == found
     assert tab.trouble() == []

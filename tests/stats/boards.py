@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from layton_batch.stats.counts import Counts, LabelledAnswers, Predictions, count
+from layton_batch.stats.counts import Counts, IntArray, LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import FitScores, summarize
 from layton_batch.stats.ranks import Ranks
@@ -26,31 +27,32 @@ def read_lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (LAYTON / name).read_text(encoding="utf-8").splitlines()]
 
 
-class Board:
-    """The real predictions as arrays; `names` in the file's order."""
+class Board(NamedTuple):
+    """The real predictions, counted; ``names`` in the file's order."""
 
-    def __init__(self, rows: list[dict[str, Any]], field: str) -> None:
-        human = "human_" + field.removeprefix("is_")
-        self.names = list(dict.fromkeys(r["model"] for r in rows))
-        self.providers = list(dict.fromkeys(r["provider"] for r in rows))
-        self.items = list(dict.fromkeys(r["riddle_id"] for r in rows))
-        provider_of = {r["model"]: r["provider"] for r in rows}
-        codes = {True: 1, False: 0, None: -1}
-        self.verdicts = np.array([[codes[r[f"{field}_{j}"]] for j in JUDGES] for r in rows])
-        self.human = np.array([codes[r[human]] for r in rows])
-        self.model = np.array([self.names.index(r["model"]) for r in rows])
-        self.item = np.array([self.items.index(r["riddle_id"]) for r in rows])
-        self.provider = np.array([self.providers.index(provider_of[n]) for n in self.names])
-        self.yes = (self.verdicts == 1).sum(axis=1)
-        self.total = (self.verdicts >= 0).sum(axis=1)
-        self.target = Predictions(
-            self.model, self.item, self.yes, self.total, np.zeros(len(rows), dtype=bool), self.provider
-        )
-        at = np.flatnonzero(self.human >= 0)
-        self.gold = LabelledAnswers(
-            self.model[at], self.provider[self.model[at]], self.yes[at], self.total[at], self.human[at], at
-        )
-        self.counts = count(self.target, self.gold)
+    names: list[str]
+    counts: Counts
+
+
+def numbered(values: Iterable[str]) -> tuple[list[str], IntArray]:
+    """Return the different values in their order, and the number of each value."""
+    places: dict[str, int] = {}
+    numbers = [places.setdefault(value, len(places)) for value in values]
+    return list(places), np.array(numbers)
+
+
+def real_board(rows: Sequence[dict[str, Any]], field: str) -> Board:
+    (names, model), (_, item), (_, maker) = (
+        numbered(row[column] for row in rows) for column in ("model", "riddle_id", "provider")
+    )
+    verdicts = [[row[f"{field}_{judge}"] for judge in JUDGES] for row in rows]
+    yes, given = (np.array([sum(map(test, row)) for row in verdicts]) for test in (bool, lambda one: one is not None))
+    human = [row["human_" + field.removeprefix("is_")] for row in rows]
+    at = np.array([place for place, label in enumerate(human) if label is not None])
+    right = np.array([int(human[place]) for place in at])
+    makers = np.array([maker[np.flatnonzero(model == number)[0]] for number in range(len(names))])
+    labels = LabelledAnswers(model[at], maker[at], yes[at], given[at], right, at)
+    return Board(names, count(Predictions(model, item, yes, given, model < 0, makers), labels))
 
 
 class ModelScore(NamedTuple):

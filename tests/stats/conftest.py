@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from .boards import FIELDS, Board, read_json, read_lines
+from .boards import FIELDS, Board, read_json, read_lines, real_board
 
 
 @pytest.fixture(scope="session")
 def boards() -> dict[str, Board]:
     rows = read_lines("ppi_llm.jsonl")
-    return {field: Board(rows, field) for field in FIELDS}
+    return {field: real_board(rows, field) for field in FIELDS}
 
 
 @pytest.fixture(scope="session")

@@ -19,16 +19,6 @@ def test_a_large_beta_binomial_keeps_its_digits() -> None:
     assert pmf[at] == pytest.approx(stats.betabinom.pmf(at, 100_000, 420.5, 3.5), rel=1e-6)
 
 
-def test_the_sum_of_counts_is_their_convolution() -> None:
-    rng = np.random.default_rng(1)
-    terms = [rng.dirichlet(np.ones(w), 6) for w in (3, 8, 5)]
-    ours = distributions.sum_pmf(terms, 2 + 7 + 4)
-    for i in range(6):
-        direct = np.convolve(np.convolve(terms[0][i], terms[1][i]), terms[2][i])
-        assert ours[i] == pytest.approx(direct, abs=1e-15)
-    assert distributions.sum_pmf([], 0).tolist() == [[1.0]]
-
-
 def shortest_by_definition(p: np.ndarray, level: float) -> tuple[int, int]:
     best: tuple[int, float, int] | None = None
     for start in range(len(p)):

@@ -31,14 +31,6 @@ def test_marks_of_0_and_1_get_jeffreys_interval_and_posterior() -> None:
         assert stats.kstest(theta[:, column], law.cdf).pvalue > 1e-3
 
 
-def test_comparisons_are_paired() -> None:
-    same = np.concatenate([binary([20], 40), binary([20], 40), binary([20], 40)[:, ::-1]])
-    draws = mark_draws(same, seed=1, draws=4000).paired
-    alike, unlike = difference(draws, 0, 1), difference(draws, 0, 2)
-    assert alike.upper - alike.lower < 0.35 * (unlike.upper - unlike.lower)
-    assert alike.better == pytest.approx(0.5, abs=0.03)
-
-
 LEADS = [
     # items, right of both, of the first alone, of the second alone, whether an interval of 95 % leaves 0 out
     (3, 0, 3, 0, False), (4, 0, 3, 1, False), (4, 0, 4, 0, False), (6, 0, 6, 0, True), (10, 3, 4, 0, False),
@@ -96,27 +88,7 @@ def test_intervals_within_strata_hold_the_truth_and_are_narrower_where_strata_di
     assert width.mean() < 0.92 * usual.mean()
 
 
-def test_strata_with_few_items_stand_together() -> None:
-    marks = np.ones((2, 60))
-    names = ["a"] * 30 + ["b"] * 20 + [f"c{i}" for i in range(10)]
-    found = large_strata(names, marks)
-    assert found is not None
-    assert [len(set(found[:30])), len(set(found[30:50])), len(set(found[50:])), len(set(found))] == [1, 1, 1, 3]
-    marks[1, 12:30] = np.nan  # one model has few of that kind
-    marks[1, 0:4] = np.nan
-    fewer = large_strata(names, marks)
-    assert fewer is not None
-    assert len(set(fewer)) == 2
-    assert set(fewer[:30]) == set(fewer[50:])
-    assert large_strata(["a"] * 30 + ["b"] * 9, np.ones((1, 39))) is None
-    assert large_strata([f"{i}" for i in range(39)], np.ones((1, 39))) is None
-
-
 def test_marks_that_are_all_the_same_are_not_certain() -> None:
-    marks, strata = np.ones((1, 80)), np.repeat(np.arange(4), 20)
-    right = mark_scores(marks, mark_draws(marks, seed=0, strata=strata), strata=strata)
-    assert right.upper[0] == 1
-    assert right.lower[0] == pytest.approx(stats.beta.ppf(0.025, 80.5, 0.5), abs=0.003)
     marks = np.array([[0.5] * 12, [0.0] * 11 + [0.25]])
     half = mark_scores(marks, mark_draws(marks, seed=0))
     assert half.score[0] == 0.5
@@ -128,13 +100,3 @@ def test_an_item_a_model_was_not_asked_counts_neither_for_nor_against_it() -> No
     scores = mark_scores(marks, mark_draws(marks, seed=0, draws=200))
     assert scores.score.tolist() == [0.5, 0.75]
     assert scores.upper[0] - scores.lower[0] > scores.upper[1] - scores.lower[1]
-
-
-def test_what_cannot_be_scored_is_refused() -> None:
-    with pytest.raises(ValueError, match="needs a mark"):
-        mark_draws(np.array([[np.nan, np.nan]]), seed=0)
-    with pytest.raises(ValueError, match="finite"):
-        mark_draws(np.array([[np.inf, 0.0]]), seed=0)
-    marks = np.array([[1.0]])
-    with pytest.raises(ValueError, match="level"):
-        mark_scores(marks, mark_draws(marks, seed=0, draws=10), level=1.0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from layton_batch.stats.counts import Counts, Flag, FloatArray, count
-from layton_batch.stats.paper import gold_bins, paper_scores, ppi_estimate, printed, printed_from_fractions
+from layton_batch.stats.paper import gold_bins, paper_scores, ppi_estimate, printed
 from layton_batch.stats.ranks import paper_ranks
 from tests.support.oracle_values import oracle_values
 
@@ -42,7 +42,13 @@ def test_equal_to_the_recorded_law_of_the_reference(
 ) -> None:
     rows = paper_scores(boards[field].counts)
     ranks = paper_ranks([r.score for r in rows], [r.half_width for r in rows])
-    for model, row, place in zip(expected["splits"]["llm"][field]["models"], rows, placed(ranks), strict=True):
+    models = expected["splits"]["llm"][field]["models"]
+    for i, (model, row, place) in enumerate(zip(models, rows, placed(ranks), strict=True)):
+        counts = boards[field].counts
+        columns = (counts.n, counts.own_labels, counts.own_positives, counts.borrowed_labels)
+        assert [[int(column[i, b]) for column in columns] for b in np.flatnonzero(counts.n[i])] == [
+            [b["n"], b["own"], b["own_pos"], b["m"] + b["same_provider"]] for b in model["bins"]
+        ]
         law = model["paper"]
         assert (row.score, row.half_width) == (law["score"], law["W"])
         assert place == (law["rank"], *law["spread"])
@@ -84,71 +90,38 @@ def test_the_law_is_that_of_the_bootstrap_whether_or_not_each_bin_has_labels(
         assert sample * 81 == pytest.approx(np.round(sample * 81), abs=1e-9)
 
 
-def test_an_item_no_judge_saw_is_a_bin_and_never_nan() -> None:
-    bins = [(0, 1), (1, 1), (0, 0)]
-    labelled = make_counts(bins, [[10, 20, 4]], [(30, 0), (60, 60), (5, 2)])
-    (row,) = paper_scores(labelled)
-    assert row.mean == pytest.approx((20 + 4 * 0.4) / 34)
-    assert row.flags == (Flag.UNJUDGED,)
-    without = make_counts(bins, [[10, 20, 4]], [(30, 0), (60, 60), (0, 0)])
-    (row,) = paper_scores(without)
-    assert (row.score, row.half_width, row.mean) == (66.7, 0.1, pytest.approx(20 / 30))
-    assert row.flags == (Flag.EMPTY_GOLD_BIN, Flag.UNJUDGED)
-    both_missing = make_counts([(0, 1), (1, 2), (1, 1), (0, 0)], [[10, 3, 20, 4]], [(30, 0), (0, 0), (60, 60), (5, 2)])
-    (row,) = paper_scores(both_missing)
-    assert row.score is not None
-    assert 0 < row.score < 100
+LABELLED = [(30, 0), (60, 60), (5, 2)]
 
 
-def test_one_bin_models_get_a_number() -> None:
-    counts = make_counts([(0, 1), (1, 1)], [[40, 0], [0, 40]], [(9, 0), (9, 9)])
-    assert [(r.score, r.half_width) for r in paper_scores(counts)] == [(0.0, 0.1), (100.0, 0.1)]
-
-
-def test_known_zeros_stay_in_the_denominator() -> None:
-    counts = make_counts([(1, 1)], [[6], [0]], [(9, 9)], known_zeros=[2, 5])
-    rows = paper_scores(counts)
-    assert [r.score for r in rows] == [75.0, 0.0]
-    assert [r.items for r in rows] == [8, 5]
-
-
-def test_without_usable_labels_the_row_is_a_gap_with_its_reason() -> None:
-    counts = make_counts([(0, 1), (1, 2), (1, 1)], [[0, 8, 0], [4, 0, 4]], [(5, 1), (0, 0), (5, 1)])
-    none, fine = paper_scores(counts)
-    assert (none.score, none.half_width, none.lower, none.upper, none.mean) == (None,) * 5
-    assert none.reason is not None
-    assert "no human label" in none.reason
-    assert none.flags[0] == Flag.NO_GOLD
-    assert fine.reason is None
-    ranks = paper_ranks([r.score for r in (none, fine)], [r.half_width for r in (none, fine)])
-    assert placed(ranks) == [None, (1, 1, 1)]
-
-
-def test_printing_from_integers_equals_the_floats_of_the_reference_but_for_exact_ties() -> None:
-    for n in (7, 16, 186, 317):
-        for low in range(n + 1):
-            for high in range(low, min(n, low + 60) + 1, 7):
-                score, width = printed(low, high, n)
-                floats = printed_from_fractions(low / n, high / n)
-                is_tie = 2 * ((low + high) * 500 % n) == n
-                is_whole = (high - low) * 500 % n == 0 and high > low
-                assert is_tie or score == floats[0]
-                assert is_whole or width == floats[1]
-                assert not (is_tie and n in (186, 317))
+@pytest.mark.parametrize(
+    "case",
+    [
+        ([(0, 1), (1, 1), (0, 0)], [10, 20, 4], LABELLED, 0, 21.6 / 34, (Flag.UNJUDGED,)),
+        (
+            [(0, 1), (1, 1), (0, 0)],
+            [10, 20, 4],
+            [*LABELLED[:2], (0, 0)],
+            0,
+            2 / 3,
+            (Flag.EMPTY_GOLD_BIN, Flag.UNJUDGED),
+        ),
+        ([(0, 1), (1, 1)], [0, 40], [(9, 0), (9, 9)], 0, 1.0, ()),
+        ([(1, 1)], [6], [(9, 9)], 2, 0.75, ()),
+        ([(0, 1), (1, 2), (1, 1)], [0, 8, 0], [(5, 1), (0, 0), (5, 1)], 0, None, (Flag.NO_GOLD, Flag.EMPTY_GOLD_BIN)),
+    ],
+    ids=["unjudged", "unjudged without a label", "one vote", "known zeros", "no label on its votes"],
+)
+def test_every_row_has_a_score_or_a_gap_with_its_reason(case: tuple[Any, ...]) -> None:
+    bins, n, labels, zeros, mean, flags = case
+    (row,) = paper_scores(make_counts(bins, [n], labels, known_zeros=[zeros]))
+    assert (row.mean, row.flags, row.items) == (mean and pytest.approx(mean), flags, sum(n) + zeros)
+    assert (row.score is None, row.lower is None, row.reason is None) == (mean is None, mean is None, mean is not None)
+    assert placed(paper_ranks([row.score], [row.half_width])) == [None if mean is None else (1, 1, 1)]
 
 
 def test_exact_ties_do_not_hang_on_the_last_bit_of_a_float() -> None:
     # 84.25 is a tie, to even; 0.5 exactly is followed by 0.6, whatever 0.83 - 0.82 is in binary
     assert [printed(167, 170, 200), printed(164, 166, 200)] == [(84.2, 0.8), (82.5, 0.6)]
-
-
-def test_a_percentile_at_a_tie_of_the_cdf_counts_as_reached() -> None:
-    (row,) = paper_scores(make_counts([(1, 1)], [[1]], [(40, 39)]))  # P(0) is exactly 1/40
-    assert (row.lower, row.upper) == (0.0, 1.0)
-
-
-def test_the_float_form_is_the_reference_s_own() -> None:
-    assert printed_from_fractions(147 / 186, 149 / 186) == (79.6, 0.6)
 
 
 @pytest.mark.parametrize("world", ["honest", "noisy .75"])

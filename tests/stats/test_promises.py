@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 from scipy.stats import rankdata
 
-from layton_batch.stats import distributions
 from layton_batch.stats.counts import FloatArray, LabelledAnswers, Predictions
 from layton_batch.stats.marks import mark_draws, mark_scores
 from layton_batch.stats.ranks import rank_ranges
@@ -54,10 +53,6 @@ def test_no_interval_leaves_its_own_score_out(items: int) -> None:
         assert row.new_lower <= row.new_score <= row.new_upper
 
 
-def test_a_set_with_two_peaks_keeps_both_its_ends() -> None:
-    assert distributions.shortest_set(np.array([0.4, 0.01, 0.18, 0.01, 0.4]), 0.9) == (0, 4)
-
-
 # ---- ranks ---------------------------------------------------------------------------------------------------------
 
 
@@ -81,11 +76,6 @@ def test_rank_ranges_of_many_models_are_made_of_draws_from_the_whole_posterior()
     sets = rank_ranges(means + spreads * rng.normal(size=(4000, 500)))
     fresh = rankdata(-(means + rng.uniform(0.005, 0.04, (600, 1)) * rng.normal(size=(600, 500))), method="min", axis=1)
     assert ((fresh >= sets.best) & (fresh <= sets.worst)).all(axis=1).mean() > 0.93  # of the first draws alone: .87
-
-
-def test_a_level_that_no_number_of_draws_reaches_tells_no_two_models_apart() -> None:
-    sets = rank_ranges(np.random.default_rng(4).normal([0.2, 0.9], 0.01, (1000, 2)), level=0.9999)
-    assert (sets.best.tolist(), sets.worst.tolist()) == ([1, 1], [2, 2])
 
 
 def test_rank_ranges_hold_all_ranks_of_equal_models_at_once_and_not_much_more() -> None:

@@ -57,8 +57,6 @@ class AnthropicWire:
             "created_at": now.isoformat(),
             "expires_at": (now + timedelta(days=1)).isoformat(),
             "ended_at": None,
-            "archived_at": None,
-            "cancel_initiated_at": None,
             "results_url": None,
         }
         self._ends[name] = {

@@ -12,8 +12,6 @@ from typing import Any
 
 from tests.surfaces.frozen_replies import FrozenReply, Ledger, Reply
 
-CREATED = 1_795_000_000
-
 
 class OpenAIWire:
     """The calls below ``/v1``. A batch is carried out by its create; its end shows at the first look at it."""
@@ -45,7 +43,7 @@ class OpenAIWire:
                 self._batches[name] |= self._ends[name]
                 return 200, self._batches[name]
             case "GET", ["models", name]:
-                return 200, {"id": name, "object": "model", "created": CREATED, "owned_by": "nobody"}
+                return 200, {"id": name, "object": "model"}
         raise LookupError(method, parts)
 
     def _keep(self, filename: str, purpose: str, content: bytes) -> dict[str, Any]:
@@ -97,10 +95,10 @@ def _result(reply: FrozenReply, model: str) -> dict[str, Any]:
         return {"error": {"code": "batch_expired", "message": text}}
     if reply.error is not None:
         status, code, words = reply.error
-        error = {"message": words, "type": code, "param": None, "code": code}
+        error = {"message": words, "type": code, "code": code}
         return {"response": {"status_code": status, "request_id": "r", "body": {"error": error}}}
-    message = {"role": "assistant", "content": reply.by[model], "refusal": None}
-    choice = {"index": 0, "message": message, "finish_reason": reply.finish, "logprobs": None}
+    message = {"role": "assistant", "content": reply.by[model]}
+    choice = {"index": 0, "message": message, "finish_reason": reply.finish}
     usage = {
         "prompt_tokens": reply.read,
         "completion_tokens": reply.written(model),
@@ -108,7 +106,7 @@ def _result(reply: FrozenReply, model: str) -> dict[str, Any]:
         "prompt_tokens_details": {"cached_tokens": reply.cached},
         "completion_tokens_details": {"reasoning_tokens": reply.reasoning},
     }
-    body = {"id": "c", "object": "chat.completion", "created": CREATED, "model": model, "choices": [choice]}
+    body = {"id": "c", "object": "chat.completion", "model": model, "choices": [choice]}
     return {"response": {"status_code": 200, "request_id": "r", "body": body | {"usage": usage}}}
 
 

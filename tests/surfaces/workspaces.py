@@ -287,7 +287,8 @@ def build(name: str, folder: Path) -> tuple[Workspace, Sequence[str]]:
     for path in sorted((HERE / "inputs").iterdir()):
         shutil.copy(path, folder)
     replies = read_replies(*(HERE / "replies" / f"{reply}.jsonl" for reply in surface.replies))
-    with ReplayServer(Ledger(replies, surface.incidents)) as server:
+    server = ReplayServer(Ledger(replies, surface.incidents))
+    with server:
         workspace = Workspace(folder, server, surface.metrics)
         runs = surface.build(workspace)
     unknown = workspace.ledger.unknown
