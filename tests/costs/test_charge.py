@@ -111,3 +111,8 @@ def test_what_anthropic_keeps_for_an_hour_costs_twice_as_much_as_fresh_input() -
     rates = price.batch
     expected = (30 * rates.input + 27_312 * 2 * rates.input + 10 * rates.output) / 1_000_000
     assert charge(read, price, batched=True) == expected
+
+
+def test_counts_that_contradict_each_other_are_charged_without_going_below_zero() -> None:
+    assert charge(Usage(10, 100, 0), PRICE, batched=True) == charge(Usage(100, 100, 0), PRICE, batched=True)
+    assert charge(Usage(-5, -5, -5, -5, -5), PRICE, batched=True) == 0

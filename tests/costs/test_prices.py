@@ -7,9 +7,11 @@ from decimal import Decimal
 
 import pytest
 
+from layton_batch.costs import published_prices
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.published_prices import is_same_model
-from layton_batch.costs.rates import Price
+from layton_batch.costs.rates import Price, Rates
+from layton_batch.errors import ManifestError
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 D = Decimal
@@ -153,3 +155,17 @@ def test_the_floating_mistral_alias_is_priced_only_while_its_target_is_known() -
     assert spring.batch.input == D("0.25")
     assert book().price("mistral", "mistral-large-latest") is None
     assert "mistral-large-2512" in (book().why_unknown("mistral", "mistral-large-latest") or "")
+
+
+@pytest.mark.parametrize("wrong", [D("-1"), D("nan"), D("inf"), 0.5, 1, "1", None])
+def test_a_rate_that_is_not_an_exact_amount_is_refused(wrong: object) -> None:
+    with pytest.raises(ManifestError, match="input"):
+        Rates(wrong, D(1))  # type: ignore[arg-type]
+
+
+def test_every_entry_of_the_shipped_prices_holds_together() -> None:
+    for price in (entry.price for entry in published_prices.load().price):
+        assert price.batch.input <= price.standard.input
+        assert price.batch.output <= price.standard.output
+        assert price.as_of <= date(2026, 11, 21)
+        assert len(price.source) > 40

@@ -29,6 +29,7 @@ from layton_batch.records import Usage
 from layton_batch.reports.cost_document import CostDocument, report_json
 from layton_batch.reports.table import as_csv, as_markdown
 from layton_batch.states import Role
+from layton_batch.text import money
 
 D = Decimal
 USAGE = Usage(1_000, 100, 2_000, 1_500)
@@ -143,3 +144,20 @@ def test_an_unknown_cost_is_bounded_beside_the_bill_and_makes_its_sums_incomplet
     assert (gpt.unknown_cost, gpt.unknown_cost_requests, gpt.requests) == (TotalCost(D("0.06"), complete=True), 2, 2)
     assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (D("0.06"), 2)
     assert report.total.batched.text == "at least $1.00"
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        ("0", "$0.00"),
+        ("0.00001", "<$0.0001"),
+        ("0.00005", "$0.0001"),
+        ("0.1234567", "$0.1235"),
+        ("1", "$1.00"),
+        ("1.005", "$1.01"),
+        ("1234567.891", "$1,234,567.89"),
+        ("-0.25", "-$0.2500"),
+    ],
+)
+def test_money_is_printed_to_the_cent_and_small_amounts_to_four_decimals(usd: str, text: str) -> None:
+    assert money(D(usd)) == text

@@ -114,3 +114,13 @@ def test_names_of_public_classes_are_made_of_known_words() -> None:
 def test_columns_are_made_of_known_words() -> None:
     words = known_words()
     assert {name: unknown for name in column_names() if (unknown := strangers(name, words))} == {}
+
+
+LEFT = """
+    brief course deed desk doubt duel kept kin lane law mark place said shelf standing told twin untold
+""".split()  # noqa: SIM905
+
+
+def test_words_that_left_stay_away() -> None:
+    assert [name for _, name in classes() if not set(LEFT).isdisjoint(parts(name))] == []
+    assert [name for name in column_names() if not set(LEFT).isdisjoint(parts(name))] == []

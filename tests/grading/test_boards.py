@@ -92,3 +92,10 @@ def test_totals_of_lm_eval_are_refused_with_the_files_that_have_the_items(tmp_pa
     path = tmp_path / "results_2026-11-20T10-11-12.123456.json"
     path.write_text('{"results": {"hellaswag": {"acc,none": 0.5}}, "model_name": "nest/finch"}', encoding="utf-8")
     assert "has the totals of lm-evaluation-harness, not its items; give the samples_*.jsonl files" in _refused(path)
+
+
+def test_marks_above_one_need_the_best_mark(tmp_path: Path) -> None:
+    path = _eee(tmp_path / "a.jsonl", "a/finch", "57")
+    assert "marks go up to 1" in _refused(path)
+    assert [row["score"] for row in _board(path, "--max-score", "10")] == [60.0]
+    assert "--max-score 0" in _refused(path, "--max-score", "0")

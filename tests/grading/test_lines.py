@@ -110,3 +110,11 @@ def test_a_broken_sample_is_an_error_with_file_line_and_reason(
         read(path)
     assert str(error.value).startswith(f"{path}, line 2: ")
     assert reason in str(error.value)
+
+
+def test_lines_of_older_versions_have_their_metrics_as_columns(tmp_path: Path) -> None:
+    line = lm_eval_line(0, {"acc": 1.0, "acc_norm": 0.0})
+    old = {name: value for name, value in line.items() if name not in ("metrics", "filter")}
+    files = read(write_lines(tmp_path / "finch" / SAMPLES, [old]))
+    assert files is not None
+    assert list(files[0].metrics) == ["acc", "acc_norm"]

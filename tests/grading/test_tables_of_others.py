@@ -242,3 +242,11 @@ def test_a_judge_file_of_layton_eval_says_by_its_name_whom_it_judges(tmp_path: P
     assert (row["provider"], row["model"]) == ("openai", "gpt-5_thinking_32k")
     others = [write_lines(tmp_path / f"judge_{name}_on_mine.jsonl", [{**line, "model": name}]) for name in ("a", "b")]
     assert [row["model"] for row in board(*others)] == ["model"]
+
+
+def test_what_deepevals_evaluate_returned_is_ranked_as_its_test_run(tmp_path: Path) -> None:
+    result = {"name": "test_case_0", "input": "1?", "expected_output": "!", "success": True, "conversational": False,
+              "metrics_data": [_tested(0.9, success=True)]}  # fmt: skip
+    path = tmp_path / "larch.json"
+    path.write_text(json.dumps({"test_results": [result], "confident_link": None}))
+    assert scores(path) == {"larch": 100.0}

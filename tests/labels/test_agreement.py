@@ -60,3 +60,11 @@ def test_raters_in_full_agreement_have_no_interval_and_without_a_difference_no_k
     found = kappa(np.repeat(np.array(marks)[:, None], raters, axis=1))
     assert found is not None
     assert (found.agreement, found.value, found.lower) == (1.0, value, None)
+
+
+def test_undefined_coefficients_are_none_and_never_nan() -> None:
+    always = agreement(ints(3, 3), ints(3, 3))
+    assert (always.unanimous, always.fleiss_kappa, always.krippendorff_alpha) == (1.0, None, None)
+    assert agreement(ints(1, 0), ints(1, 0)).items == 0
+    assert cohen_kappa(ints(1, 1), ints(1, 1)) is None
+    assert cohen_kappa(ints(), ints()) is None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch import model_table
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.form import ModelTable
 from layton_batch.manifest.model_checks import ModelFindings, check_models
@@ -144,3 +145,12 @@ def test_a_model_of_openrouter_is_of_the_family_of_its_maker(provider: str, mode
     table = ModelTable(name="m", provider=provider, model=model)
     assert table.spec().family == family
     assert ModelTable(name="m", provider=provider, model=model, family="own").spec().family == "own"
+
+
+ENTRY = '[[openai]]\nmodels = ["{}"]\nsource = "{}"\nas_of = 2026-11-22\n'
+
+
+@pytest.mark.parametrize("wrong", ['efforts = ["hihg"]\n', "shut_down = 2026-01-01\n", 'ends = "soon"\n'])
+def test_an_entry_that_cannot_be_read_is_an_error(wrong: str) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        model_table.parse(ENTRY.format("x", "y") + wrong)

@@ -21,6 +21,7 @@ from layton_batch.scoring import board, leaderboard
 from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import MARKS, Entrant
 from layton_batch.scoring.leaderboard import (
+    FLAGS,
     NEW_ITEMS,
     OTHER_HINTS,
     RULE,
@@ -29,6 +30,7 @@ from layton_batch.scoring.leaderboard import (
     alike,
 )
 from layton_batch.settings import Settings
+from layton_batch.stats.counts import Flag
 from tests.support.evidence import UNKNOWN, Ballot, Label, Rows, frames, marks_frame
 from tests.support.paths import SHARED_DATA
 
@@ -349,3 +351,15 @@ def test_few_items_tell_no_ranks_on_new_items(items: int, first: int, second: in
     stranger = Entrant("third", "third", 0)
     others = [Label(stranger, f"z{item}", 3 * (item % 2), 3, item % 2 == 1, 1000 + item) for item in range(200)]
     assert ends_of_ranks(rank_board(*frames(ballots, others), ScoringRules())) == expected
+
+
+def test_a_jury_whose_size_is_unknown_is_as_large_as_the_largest_on_any_answer() -> None:
+    who = Entrant("m", "p", 0)
+    ballots = [Ballot(who, f"item-{number}", 0, total) for number, total in enumerate((3, 2, 1, 0))]
+    (row,) = rank_board(*frames(ballots, []), ScoringRules())
+    assert (row.n_verdicts, row.n_verdicts_missing) == (12, 6)
+    assert "few_verdicts" in row.flags
+
+
+def test_every_flag_the_statistics_know_has_words() -> None:
+    assert {str(flag) for flag in Flag} < set(FLAGS)

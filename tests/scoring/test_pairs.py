@@ -10,6 +10,7 @@ import pytest
 
 from layton_batch.commands.compare import ComparisonDocument
 from layton_batch.errors import DataError
+from layton_batch.scoring import compare
 from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.compare import all_pairs, compare_models
@@ -96,3 +97,9 @@ def test_of_two_models_with_the_same_votes_each_is_as_likely_the_better_one(labe
 
 
 # ---- what labels would do ------------------------------------------------------------------------------------------
+
+
+def test_a_board_of_one_or_of_too_many_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all_pairs(board(*evidence(1))) == []
+    monkeypatch.setattr(compare, "MOST_COMPARED", 2)
+    assert all_pairs(board(*evidence(3))) == []

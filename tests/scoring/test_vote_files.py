@@ -16,7 +16,7 @@ from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import Entrant, rounds
 from layton_batch.scoring.leaderboard import ScoringRules
-from layton_batch.scoring.vote_files import SCHEMA, read_votes, votes_of
+from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, votes_of
 from layton_batch.settings import Settings
 from tests.support.evidence import Ballot, Label, frames, labels_frame
 
@@ -110,3 +110,21 @@ def test_a_file_that_holds_no_votes_is_named(tmp_path: Path, changes: dict[str, 
         path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataError, match=rf"odd\.parquet: .*{reason}"):
         read_sources([str(folder)], tmp_path, Settings.from_environment({}, tmp_path), BoardOptions())
+
+
+def test_what_is_a_source_of_votes(tmp_path: Path) -> None:
+    ballots, _ = made_up(1)
+    votes = write_votes(tmp_path / "votes.parquet", ballots)
+    other = tmp_path / "other.parquet"
+    pl.DataFrame({"model": ["a"]}).write_parquet(other)
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes(b"PAR1")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").write_text("{}", encoding="utf-8")
+    write_votes(run / "votes.parquet", ballots)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    told = {path.name: is_votes(str(path)) for path in (votes, other, torn, run, empty, tmp_path, tmp_path / "none")}
+    assert told == {"votes.parquet": True, "other.parquet": False, "torn.parquet": False, "run": False,
+                    "empty": False, tmp_path.name: True, "none": False}  # fmt: skip
