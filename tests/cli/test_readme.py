@@ -33,7 +33,7 @@ NOT_RUN = {
     "scripts/test": "runs this test",
     "scripts/demo": "installs the package, then runs the first command of the first hour",
     "git clone": "the checkout is there",
-    "pip install": "tests/test_wheel.py installs the package",
+    "pip install": "tests/packaging/test_wheel.py installs the package",
     "uv tool install": "the same by uv, which need not be there",
     ". .venv/bin/activate": "the environment of this test is active",
 }
