@@ -201,12 +201,6 @@ class Manifest(ManifestForm):
         URL."""
         self._folder, self._panel, self._prompt_texts, self._logo = folder, panel, prompt_texts, logo
 
-    def of_folder(self, folder: Path) -> Self:
-        """Return the manifest as one whose relative paths start from ``folder``."""
-        manifest = self.model_copy()
-        manifest._folder = folder
-        return manifest
-
 
 def frozen_prices(text: str) -> object:
     """Return the parts of a frozen manifest that bound planned batches: [[prices]], and the bound of [budget].
