@@ -39,7 +39,8 @@ LABEL, UNSURE, SKIP, UNDO, FLAG, UNFLAG = "label", "unsure", "skip", "undo", "fl
 ON_ANSWERS = (LABEL, UNSURE, SKIP)
 """Kinds of actions that an undo can take back."""
 MANY_UNSURE = 0.05
-"""Share of the answers that people saw: if they are unsure about as many, a note says so, and intervals are wider."""
+"""Share of unsure answers from which a note says so (of those seen in the app), and intervals are wider (of all labels
+and them)."""
 _PREFIX = "annotate-"
 Content = TypeVar("Content", GoldSet, list[Annotation])
 
@@ -115,21 +116,20 @@ class LabelActions:
         return (action.label for action in self._last_words() if action.label is not None)
 
     def unsure(self) -> tuple[int, int]:
-        """Return how many answers people are unsure about that nobody labelled, 0 if they are few, and how many people
-        saw."""
+        """Return how many answers people are unsure about that nobody labelled in the app, and how many they saw."""
         words = list(self._last_words())
         seen = {action.answer for action in words}
         unsure = len(seen - {action.answer for action in words if action.kind == LABEL})
-        return (unsure if unsure >= MANY_UNSURE * len(seen) else 0), len(seen)
+        return unsure, len(seen)
 
     def unsure_note(self) -> str | None:
         """Return a sentence where people are unsure about many answers that nobody labelled; None: about few."""
         unsure, seen = self.unsure()
-        if not unsure:
+        if not unsure or unsure < MANY_UNSURE * seen:
             return None
         return (
             f"people are unsure about {unsure} of {plural(seen, 'answer')}, which have no label: they may be the hard "
-            "ones, so intervals are wider; `layton-batch label` shows them to somebody else"
+            "ones; `layton-batch label` shows them to somebody else"
         )
 
     def flags(self) -> dict[str, list[LabelAction]]:
@@ -307,8 +307,8 @@ _MOST_NOTED = 5
 @dataclass(frozen=True, slots=True)
 class Labels:
     """People's labels as they are now. ``digest``: SHA-256 digest of gold set and annotations. ``notes``: sources that
-    could not be read, and the copies used instead. ``unsure``: the share of answers that people saw and are unsure
-    about; 0: of few.
+    could not be read, and the copies used instead. ``unsure``: the unsure answers' share of these and all
+    labels; 0: of few.
     """
 
     gold: GoldSet | None = None
@@ -393,11 +393,12 @@ class LabelSources:
         actions = read_label_actions(self.folder)
         notes += _action_notes(actions)
         annotations = [*self._annotations(notes, keep=True), *self.imported(), *actions.labels()]
-        unsure, seen = actions.unsure()
+        marks, (unsure, _) = _marks(gold, annotations), actions.unsure()
+        share = unsure / max(unsure + len(marks), 1)
         return Labels(
             gold=gold,
             annotations=tuple(annotations),
-            change=_changed(self._first(), _marks(gold, annotations)),
+            change=_changed(self._first(), marks),
             notes=tuple(notes),
             digest=_digest(
                 chain(
@@ -406,7 +407,7 @@ class LabelSources:
                     [{UNSURE: unsure}] if unsure else (),
                 )
             ),
-            unsure=unsure / max(seen, 1),
+            unsure=share if share >= MANY_UNSURE else 0.0,
         )
 
     def _gold(self, notes: list[str]) -> GoldSet | None:

@@ -98,6 +98,12 @@ def open_run(
         yield run
 
 
+def _refuse_older(folder: RunFolder, run_id: str, latest: bytes | None) -> None:
+    """Raise AnotherDriverError where the run has another revision than the latest one of before."""
+    if _latest_revision(folder) != latest:
+        raise AnotherDriverError(f"run {run_id} was begun or revised since this command read its manifest: call again")
+
+
 def _latest_revision(folder: RunFolder) -> bytes | None:
     """Return what the folder says of the run's revisions; None before there is a run."""
     try:
@@ -130,9 +136,8 @@ def _opened(inputs: _Inputs, request_digest: str | None, latest: bytes | None = 
         _same_folder(store, folder)
         _make(folder.root)
         stack.enter_context(driving(store, folder.lock, clock.now()))
-        if request_digest is not None and _latest_revision(folder) != latest:
-            reason = f"run {run_id} was begun or revised since this command read its manifest: call again"
-            raise AnotherDriverError(reason)
+        if request_digest is not None:
+            _refuse_older(folder, run_id, latest)
         _sweep(folder)
         store.intents, store.now = folder.intents, clock.now
         if request_digest is not None:

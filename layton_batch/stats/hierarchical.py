@@ -47,7 +47,7 @@ OTHER_JURY_SPREAD = 1.0
 DRIFT_SPREAD = 1.0
 """Deviation of what a vote means by now, where judges do not judge as they did when people labelled."""
 UNSURE_SPREAD = 1.0
-"""By how much lower the log odds of answers are that people are unsure about: half normal of this deviation."""
+"""Deviation of the half normal by which log odds are lower of answers that people are unsure about."""
 VOTE_SIZE = 150.0
 POINTS = 128
 """Equally weighted points of the posterior that all scores and draws are made of."""

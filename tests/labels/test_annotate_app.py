@@ -96,6 +96,14 @@ def test_unsure_is_no_label_takes_an_earlier_one_away_and_shows_the_answer_to_so
         assert not ada.get("/progress.json").json()["unsure"]
 
 
+def test_one_unsure_answer_beside_many_labels_of_a_gold_set_widens_nothing(copied: Copied) -> None:
+    root = copied(WITH_GOLD)
+    with opened(root) as app:
+        sure = half_width(call("leaderboard", root.name, "--format", "json"))
+        assert app.post("/unsure", id=app.shown()).status_code == 303
+        assert half_width(call("leaderboard", root.name, "--format", "json")) == sure
+
+
 FOREIGN = (b'{"kind": "label", "item_id": 7}', b'{"hello": "world"}', b'{"kind": "drop", "n_hints": 0}', b"{}")
 """Lines that are no action of the app."""
 CUT = b'{"kind": "label", "item_id": "cut o'

@@ -11,7 +11,7 @@ counted also inside strings, the last complete group is read, line breaks are de
 would stop with an exception, the reply is ``malformed_output``: answered, and not solved.
 
 Of several samples of one puzzle those without a readable solution are dropped first; none left is "no answer", and a
-single one counts, whatever the mode. Two faults of the script are not kept: a puzzle with one readable sample
+single sample counts, whatever the mode. Two faults of the script are not kept: a puzzle with one readable sample
 switched the mode off for all puzzles after it, and ``best_of_n`` stopped at a value written as a list.
 """
 
