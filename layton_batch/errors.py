@@ -52,12 +52,6 @@ class OverBudgetError(LaytonBatchError):
     exit_code = 3
 
 
-class UnfinishedRunError(LaytonBatchError):
-    """A run ended before everything was answered: a person has to decide about a batch, or cancelled the run."""
-
-    exit_code = 4
-
-
 class StoreError(LaytonBatchError):
     """The state store, or what a run's folder holds, cannot be gone on with as it is: newer schema, damaged, unknown
     run, older than what was paid for."""

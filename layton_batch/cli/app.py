@@ -54,7 +54,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "overnight": CommandEntry(
             "commands.overnight.overnight", "Work on several manifests through the night, and publish what is complete."
         ),
-        "judge": CommandEntry("commands.judge.judge_file", "Put answers that are there already before a jury."),
+        "judge": CommandEntry("commands.judge.judge", "Put answers that are there already before a jury."),
         "cancel": CommandEntry("commands.cancel.cancel", "Stop paying: cancel a run's batches at the providers."),
         "retry": CommandEntry("commands.retry.retry", "Give requests without an answer one more attempt."),
         "resolve": CommandEntry(

@@ -47,7 +47,7 @@ class ManifestContent:
         Raises ManifestError for wrong content, and where the manifest at the path asks for something else.
         """
         content = {name: value for name, value in self.tables.items() if value}
-        manifest = manifest_of_tables(content, self.path.resolve().parent, "run", {})
+        manifest = manifest_of_tables(content, self.path)
         if not self.path.exists():
             return manifest
         written = load_manifest(self.path)

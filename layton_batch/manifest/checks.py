@@ -65,13 +65,9 @@ def load_manifest(path: Path, prompts: PromptFiles | None = None) -> Manifest:
     return _loaded(_toml(path), places, path.resolve().parent, prompts or PromptFiles())
 
 
-def manifest_of_tables(tables: Toml, folder: Path, function: str, arguments: Mapping[Key, str]) -> Manifest:
-    """Make the manifest of tables that a Python function was given, checked as those of a file in ``folder``.
-
-    ``arguments``: names of the function's arguments, by the keys that they are in the tables; the longer keys first.
-    Raises ManifestError with every problem, one a line: function, argument, reason.
-    """
-    return _loaded(tables, _Places(function, arguments), folder, PromptFiles())
+def manifest_of_tables(tables: Toml, path: Path) -> Manifest:
+    """Make the manifest of tables that will be written to ``path``. Raises ManifestError as ``load_manifest``."""
+    return _loaded(tables, _Places(str(path)), path.resolve().parent, PromptFiles())
 
 
 # ---- problems ------------------------------------------------------------------------------------------------------
@@ -79,22 +75,17 @@ def manifest_of_tables(tables: Toml, folder: Path, function: str, arguments: Map
 
 @dataclass(slots=True)
 class _Places:
-    """Problems of one manifest, each a line of file, key and reason. ``arguments``: see ``manifest_of_tables``.
-
-    ``shared``: the keys of tables that another file holds, and that file.
-    """
+    """Problems of one manifest, each a line of file, key and reason. ``shared``: the keys of tables that another file
+    holds, and that file."""
 
     file: str
-    arguments: Mapping[Key, str] = field(default_factory=dict)
     shared: Mapping[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def add(self, key: Key, reason: str, file: str | None = None) -> None:
         """Note a problem of the manifest, or of another ``file``."""
         if file is None:
-            prefix = next((prefix for prefix in self.arguments if key[: len(prefix)] == prefix), None)
             file = self.shared.get(str(key[0]), self.file) if key else self.file
-            key = key if prefix is None else (self.arguments[prefix], *key[len(prefix) :])
         self.problems.append(": ".join(part for part in (file, _dotted(key), reason) if part))
 
     @contextmanager

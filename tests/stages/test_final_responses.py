@@ -12,13 +12,16 @@ import layton_batch as lb
 from layton_batch.batches.answers import locate_responses
 from layton_batch.errors import DamagedTableError, NotAgreedError
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.records import JsonValue
 from layton_batch.runs.open import open_folder
 from layton_batch.settings import Settings
 from layton_batch.states import Role
 from tests.support.cli_harness import desk
 from tests.support.lab import BUNDLED, quiz_text
 
-PANEL = [{"name": "referee", "provider": "openai", "model": "larch-2-referee", "max_output_tokens": 2000}]
+PANEL: list[dict[str, JsonValue]] = [
+    {"name": "referee", "provider": "openai", "model": "larch-2-referee", "max_output_tokens": 2000}
+]
 
 
 def test_a_runs_own_answers_that_are_gone_are_damage_and_not_asked_for_again_in_vain(
@@ -29,10 +32,10 @@ def test_a_runs_own_answers_that_are_gone_are_damage_and_not_asked_for_again_in_
         with monkeypatch.context() as patch:
             patch.setattr(Settings, "is_on_this_machine", lambda *_: False)  # so that somebody has to agree first
             with pytest.raises(NotAgreedError):
-                lb.judge(frame, PANEL, items=BUNDLED / "riddles_llm.jsonl", seats=1)
-        for imported in (tmp_path / "runs" / "batches" / "judged").glob("predict-*"):
+                lb.judge(frame, panel=PANEL, items=BUNDLED / "riddles_llm.jsonl")
+        for imported in (tmp_path / "runs" / "batches" / "answers-judged").glob("predict-*"):
             shutil.rmtree(imported)
-        with open_folder(RunFolder(tmp_path / "runs" / "judged"), there.lab.settings) as run:
+        with open_folder(RunFolder(tmp_path / "runs" / "answers-judged"), there.lab.settings) as run:
             (job,) = (job for job in run.store.jobs() if job.role is Role.PREDICT)
             with pytest.raises(DamagedTableError, match="put it back"):
                 locate_responses(run, job.id)
