@@ -26,7 +26,7 @@ from layton_batch.files.sources import ITEM_ENDINGS, read_rows
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.item_check import ItemCheck, ItemFinding, check_items, guess_task
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import all_models, check_models
+from layton_batch.manifest.model_checks import asked_models, check_models
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.providers import BUILT_IN, OWN_ADDRESSES
 from layton_batch.records import ModelSpec
@@ -194,7 +194,7 @@ def examine(
     manifest = load_manifest(path, PromptFiles(settings, runs, offline=offline)) if path else None
     if manifest is not None and not offline:
         warn(address_notes(manifest, settings))
-    needed, is_read = ([], False) if manifest is None else (all_models(manifest), True)
+    needed, is_read = ([], False) if manifest is None else (asked_models(manifest), True)
     settings = settings if manifest is None else manifest.addressed(settings)
     names = list(dict.fromkeys(spec.provider for spec in needed)) if is_read else list(BUILT_IN)
     findings = [MachineFinding(".env", State.NOTE, note) for note in file_notes(settings)]

@@ -73,8 +73,11 @@ def check_models(manifest: Manifest, settings: Settings, clock: Clock) -> ModelF
 
 
 def asked_models(manifest: Manifest) -> list[ModelSpec]:
-    """Return the manifest's models and every judge that has a seat, each once."""
+    """Return the manifest's models and every judge that has a seat, each once. Any judge of the panel may have one
+    where answers come from elsewhere: from a file, or from a gold set."""
     models, panel = manifest.model_specs(), manifest.panel()
+    if not models or manifest.gold is not None:
+        return all_models(manifest)
     judges = [judge.model for model in models for judge in seat_jury(panel, model, manifest.seats)]
     return [*models, *{judge.name: judge for judge in judges}.values()]
 

@@ -30,7 +30,7 @@ from layton_batch.files.items import digest, read_items
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest, frozen_prices
-from layton_batch.manifest.model_checks import check_models
+from layton_batch.manifest.model_checks import all_models, asked_models, check_models
 from layton_batch.processes import enable_sigint
 from layton_batch.providers.protocol import Access, CallLimits, Provider, ReplyAccount
 from layton_batch.providers.without_keys import without_keys
@@ -41,7 +41,6 @@ from layton_batch.runs.connections import (
     check_models_settings,
     connect_within,
     is_played,
-    named_specs,
     organisation_digest,
 )
 from layton_batch.runs.context import Providers, Run
@@ -341,7 +340,7 @@ def refuse_to_mix(manifest: Manifest, folder: RunFolder, settings: Settings) -> 
 
 
 def _providers(manifest: Manifest) -> frozenset[str]:
-    return frozenset(spec.provider for spec in named_specs(manifest))
+    return frozenset(spec.provider for spec in all_models(manifest))
 
 
 @dataclass(eq=False)
@@ -437,7 +436,8 @@ class _Inputs:
         """Raise MissingKeyError with every provider that lacks a key, a line each."""
         models = {spec.provider for spec in self.manifest.model_specs()}
         lines = []
-        for provider in sorted(self._providers(), key=lambda name: (name not in models, name)):
+        needed = {spec.provider for spec in asked_models(self.manifest)}
+        for provider in sorted(needed, key=lambda name: (name not in models, name)):
             try:
                 self.settings.access(provider)
             except MissingKeyError as error:

@@ -26,7 +26,7 @@ from layton_batch.files.run_folder import BATCHES, RunFolder, Workspace
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.form import BudgetTable
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import ModelFindings, check_models
+from layton_batch.manifest.model_checks import ModelFindings, asked_models, check_models
 from layton_batch.records import Item
 from layton_batch.runs.connections import check_models_settings, connect_within
 from layton_batch.runs.context import Run
@@ -203,6 +203,7 @@ def _planned(
     models = check_models(manifest, settings, run.clock)
     new_jobs = [planned.job for planned in jobs if planned.job.role is not Role.REJUDGE]
     providers = tuple(dict.fromkeys(job.spec.provider for job in new_jobs))
+    asked = tuple(dict.fromkeys(spec.provider for spec in asked_models(manifest)))
     before_sending = (
         *on_items,
         *refused_pictures(run, items, providers),
@@ -224,8 +225,8 @@ def _planned(
         caveats=notes,
         budget=manifest.budget,
         before_sending=before_sending,
-        refused=(*filter(None, map(settings.key_trouble, providers)), *models.refused),
-        keys=_needed_keys(settings, providers),
+        refused=(*filter(None, map(settings.key_trouble, asked)), *models.refused),
+        keys=tuple(NeededKey(settings.key_names(name), settings.has_key(name)) for name in asked),
         provider_notes=tuple(
             (name, note) for name in providers for note in connect_within(manifest, name, None).capabilities.caveats
         ),
@@ -241,10 +242,6 @@ def _keep_files(run: Run, folder: Path) -> None:
         if batch.job_id in participants:
             path = folder / "requests" / batch.job_id / f"{batch.shard_id}.jsonl"
             atomic.write_bytes(path, (run.folder.workspace.root / batch.path).read_bytes())
-
-
-def _needed_keys(settings: Settings, providers: Iterable[str]) -> tuple[NeededKey, ...]:
-    return tuple(NeededKey(settings.key_names(name), settings.has_key(name)) for name in providers)
 
 
 def _of_amounts(planned: Preview) -> Iterator[str]:

@@ -1,103 +1,63 @@
 """Payments about to be made, told beside the store: a store that has lost its end must not make them again.
 
-An intent is a small file under the batch's name. It is written while the row is being committed, and comes to its name
-and to the disk after the commit and before the call that pays. So an intent that the store does not know means that the
-store is older than a payment, and nothing else does; such a store is refused when it is opened. A file of its own for
-each batch needs no lock of its own: only the process that drives the run writes it.
+An intent is an empty file whose name is the batch and the moment. It is made while the row is being committed, and
+comes to its name and to the disk after the commit and before the call that pays. So an intent that the store does not
+know means that the store is older than a payment, and nothing else does; such a store is refused when it is opened.
+A file of its own for each intent needs no lock: only the process that drives the run writes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
-import orjson
 from sqlalchemy import select
 
 from layton_batch.errors import StoreError, file_error
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder, Workspace
-from layton_batch.records import Event
 from layton_batch.store import schema
 from layton_batch.store.engine import shown
 from layton_batch.store.transactions import Transactions
 
 INTENT = "submitting"
 """The event that an intent is committed with."""
-_FILES = "[!.]*.json"
+_FILES = "[!.]*@*"
 """Names of intents; a file that is still being written has a dot before its name."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Intent:
-    """The number of the event that tells of an intent, and the batch it is about."""
-
-    seq: int
-    batch_id: str
+def writing_intent(folder: Path | None, batch_id: str, at: float) -> AbstractContextManager[object]:
+    """Have the intent's file be durable when the block ends, which holds its transaction. ``at``: of its event, epoch
+    seconds. Without a folder nothing is written."""
+    return nullcontext() if folder is None else atomic.writing(folder / _name(batch_id, at))
 
 
-@contextmanager
-def writing_intent(folder: Path | None, batch_id: str) -> Iterator[Callable[[Event], None]]:
-    """Yield a function that notes the intent's event within its transaction.
-
-    The file is durable when the block ends, after the transaction. Without a folder nothing is written.
-    """
-    if folder is None:
-        yield lambda _event: None
-        return
-    with atomic.writing(folder / f"{batch_id}.json") as handle:
-
-        def note(event: Event) -> None:
-            handle.write(_content(event.seq, event.batch_id))
-            handle.flush()  # a full disk is noticed here, while nothing is committed
-
-        yield note
-
-
-def _content(seq: int, batch_id: str | None) -> bytes:
-    digest = sha256(f"{seq} {batch_id}".encode()).hexdigest()
-    return orjson.dumps({"seq": seq, "batch": batch_id, "sha256": digest}, option=orjson.OPT_APPEND_NEWLINE)
+def _name(batch_id: str, at: float) -> str:
+    return f"{batch_id}@{at!r}"
 
 
 def strange_intents(folder: Path, store: Transactions) -> list[Path]:
-    """Return the files of a run's intents that are not as the database has them. Raises OSError."""
-    written = {(f"{intent.batch_id}.json", _content(intent.seq, intent.batch_id)) for intent in known_intents(store)}
-    return [path for path in sorted(folder.glob(_FILES)) if (path.name, path.read_bytes()) not in written]
+    """Return the files of a run's intents of which the database has no event. Raises OSError."""
+    names = known_intents(store)
+    return [path for path in sorted(folder.glob(_FILES)) if path.name not in names]
 
 
-def read_intents(folder: Path) -> list[Intent]:
-    """Every intent of a run by its folder, in order."""
+def read_intents(folder: Path) -> list[str]:
+    """Return the names of a run's intents by its folder."""
     try:
-        return sorted(_read(path) for path in folder.glob(_FILES))
+        return sorted(path.name for path in folder.glob(_FILES))
     except OSError as error:
         raise file_error(f"{folder} cannot be read: {error.strerror or error}", error) from error
 
 
-def _read(path: Path) -> Intent:
-    try:
-        content = path.read_bytes()
-        fields = orjson.loads(content)
-        intent = Intent(int(fields["seq"]), str(fields["batch"]))
-        is_whole = content == _content(intent.seq, intent.batch_id)
-    except (ValueError, KeyError, TypeError):
-        is_whole = False
-    if not is_whole:
-        raise StoreError(
-            f"{path} is damaged, and with it the proof of what was paid for: put back a copy of the file, or remove it "
-            "if the state store was not put back from a copy since"
-        )
-    return intent
-
-
-def known_intents(store: Transactions) -> set[Intent]:
-    """Return the intents that the database knows of, of every run: an event's number is there once in a database."""
+def known_intents(store: Transactions) -> set[str]:
+    """Return the names of the intents that the database knows of, of every run."""
     events = schema.events
     with store.reading() as connection:
-        intents = connection.execute(select(events.c.seq, events.c.batch_id).where(events.c.kind == INTENT))
-        return {Intent(int(seq), batch_id) for seq, batch_id in intents}
+        intents = connection.execute(select(events.c.batch_id, events.c.at).where(events.c.kind == INTENT))
+        return {_name(batch_id, at) for batch_id, at in intents}
 
 
 def refuse_new_database(workspace: Workspace) -> None:
@@ -124,7 +84,7 @@ class RunFiles:
     first, the intents to pay. ``traces``: files that only a run that is in a store can have written."""
 
     folder: RunFolder
-    intents: Mapping[Path, Sequence[Intent]]
+    intents: Mapping[Path, Sequence[str]]
     traces: tuple[str, ...]
 
     def check(self, store: Transactions, *, has_run: bool) -> None:
@@ -143,7 +103,7 @@ class RunFiles:
             if unknown := [intent for intent in intents if intent not in intents_known]:
                 raise StoreError(
                     f"the state store of {root.name} is older than its folder: {RunFolder(root).intents} tells of the "
-                    f"payment for {unknown[-1].batch_id}, and {shown(store.engine.url)} does not know of it. Put back "
+                    f"payment for {unknown[-1]}, and {shown(store.engine.url)} does not know of it. Put back "
                     "the whole store (state.sqlite3 with its -wal file, or the database it was in). If the folder is "
                     "from another store, move it away; if the store is lost, cancel at the providers what the "
                     f"folder's log.jsonl says was submitted, move {root.name} away, and start it again under another "

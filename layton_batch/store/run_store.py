@@ -412,7 +412,7 @@ class RunStore(Requests):
         if not changes and not decision.events:
             return after
         paying = changes.get("state") == Lifecycle.SUBMITTING
-        with writing_intent(self.intents if paying else None, batch.id) as mark, self.writing() as writing:
+        with writing_intent(self.intents if paying else None, batch.id, at), self.writing() as writing:
             cancelled = select(schema.runs.c.cancelled).where(schema.runs.c.run_id == self.run_id)
             if paying and writing.connection.scalar(cancelled):
                 raise RunCancelledError(f"batch {batch.id} is not sent: the run was cancelled a moment ago")
@@ -425,8 +425,6 @@ class RunStore(Requests):
                 self._know(writing.connection, batch.id, decision.extra_ids)
             for kind, detail in decision.events:
                 writing.event(at, batch.id, kind, detail)
-            if paying:
-                mark(writing.events[-1])
         return after
 
     def _move(self, writing: Writing, batch: Batch, move: Move, at: float) -> None:

@@ -119,7 +119,7 @@ def test_a_machine_that_is_ready_gets_0_and_prices_of_every_model(
     assert (end.code, end.err) == (0, called_at(server.url, "openai", "groq", "gemini", "mistral"))
     assert len(end.out.splitlines()) == 1  # where all is well
     assert {state for state, _ in found.values()} == {"ok"}
-    assert {f"price {MODELS['openai']}", f"price {MODELS['groq']}", "endpoint mistral", "disk"} <= set(found)
+    assert {f"price {MODELS['openai']}", f"price {MODELS['groq']}", "endpoint gemini", "disk"} <= set(found)
     assert "$0.15 in, $1.2 out" in found[f"price {MODELS['openai']}"][1]
 
 
@@ -157,3 +157,20 @@ def test_a_manifest_makes_missing_keys_and_prices_bad_and_one_without_models_nee
     manifest = write(offline, 'name = "lab"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\n')
     assert set(checks(manifest, "--offline")) == {"disk"}
     refused("check", write(offline, "name = 5"))
+
+
+def test_plan_check_and_run_need_the_same_keys(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the models and of the judges that sit; not of a substitute, who sits for nobody here."""
+    for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL", "GROQ"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+    write(offline, "id,question,answer\n1,Legs of a spider?,eight\n", "quiz.csv")
+    model = '[[models]]\nname = "own"\nprovider = "groq"\nmodel = "openai/gpt-oss-20b"\n'
+    path = write(offline, f'name = "lab"\ntask = "qa"\n[items]\nsource = "quiz.csv"\nsplit = "text"\n{model}')
+    keys: list[dict[str, list[str]]] = call("plan", path, "--offline", "--json").json["keys"]  # type: ignore[index]
+    planned = [key["variables"][0] for key in keys]
+    assert len(planned) == len(set(planned)) == 4
+    assert checks(path, "--offline")["keys"][1].removeprefix("not set: ").replace(
+        " or GOOGLE_API_KEY", ""
+    ) == ", ".join(planned)
+    message = refused("run", path, "--yes", "--offline")
+    assert [name for name in (*planned, "MISTRAL_API_KEY") if name in message] == planned
