@@ -53,7 +53,7 @@ class RunRow:
     revision: str | None
     applied: str | None
     items: str | None
-    prices: str | None = None
+    priced: str | None = None
     agreed: bool = True
     was_agreed: bool = False
 

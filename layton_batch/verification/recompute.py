@@ -245,13 +245,14 @@ def recompute(sources: RunSources, settings: Settings, checked: Verification, *,
     Return False, and write answers alone, while the jobs are those of an earlier revision of the manifest.
     """
     with open_copy(sources.folder, settings) as run:
-        is_repriced, other_prices = not run.store.price_changes()[0], 0
+        row, other_prices = run.store.row(), 0
+        is_repriced = row is not None and row.priced is not None
         for copied in sources.batches:
             store = run.store if copied.run_id == run.id else RunStore(run.store.engine, copied.run_id)
             batch = store.batch(copied.batch_id)
             if batch.state is Lifecycle.COLLECTED and has_charges(batch):
                 other_prices += _collect(run, store, batch, checked, is_repriced=is_repriced)
-        spent, row = run.store.money().spent, run.store.row()
+        spent = run.store.money().spent
         if spent != checked.dollars:
             checked.differences.append(f"state: its batches cost ${spent:f}, and their answers ${checked.dollars:f}")
         if other_prices:
