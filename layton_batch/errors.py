@@ -1,7 +1,7 @@
 """Errors, told to the person who sees them.
 
 One root class. Each leaf is *transient* (trying again later may help: the program does so by itself, within bounds) or
-*terminal* (it will not go away by itself), and carries the exit code of CLI.md that a command ends with when nothing
+*terminal* (it will not go away by itself), and carries the exit code that a command ends with when nothing
 caught it.
 """
 

@@ -175,7 +175,7 @@ STOPPED = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit with its code (CLI.md: 0, 1, 2, 3, 4, 5, 74, 75)."""
+    """Run a command and exit with its code (0, 1, 2, 3, 4, 5, 74 or 75)."""
     command_line = list(sys.argv[1:] if arguments is None else arguments)
     try:
         prepare_process()

@@ -1,4 +1,4 @@
-"""The form of a manifest and of a panel file, table by table, as CLI.md has it. Pure: reads no file and no registry."""
+"""The form of a manifest and of a panel file, table by table. Pure: reads no file and no registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Rank: from votes and labels, or a rule's marks, to the leaderboard. Recomputed whenever another model is done."""
+"""Rank: from votes and labels, or a rule's marks, to the leaderboard. Recomputed whenever another model is done.
+
+There are four kinds of verdicts, of which the first that there is counts beside a label of the same answer:
+
+| verdicts | by whom, on what | table |
+|---|---|---|
+| rejudged | this run's jury, on labelled answers of the gold set | ``rejudged`` |
+| own | this run's jury, on this run's answers | ``verdicts`` |
+| recorded | the jury of the gold set, on its answers | the gold set |
+| anchors | judges that are asked once more; they show drift, and count beside no label | ``rejudged`` |
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,11 @@ FOLLOWED = frozenset({Lifecycle.SUBMITTING, Lifecycle.PLANNED, Lifecycle.COLLECT
 class KnownRequest(NamedTuple):
     """A request of a job, and how the answer stands that it wants. ``run_id``: of the answer's batch.
     ``without_limit``: fingerprint of what it asks without its output limit, ``room``; ``is_cut``: the answer ended
-    there."""
+    there; ``reask``: how often it was asked once more, ``doublings``: of its room meanwhile.
+
+    After the manifest's limit is raised, an answer that ended by itself stays (found by ``without_limit``), a cut one is
+    asked anew (``lacks_room``), and one on its way is looked at when its job is graded (``stages/grade.py``).
+    """
 
     custom_id: str
     item_id: str
