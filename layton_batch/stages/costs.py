@@ -48,11 +48,16 @@ class JobCosts:
         self._role = stage_of(job)
         self._tokens = run.past_usage.mean(self._role, job.spec)
         self.is_earlier = self._tokens is not None
+        self._bounds: dict[int | None, TokenBound] = {}  # by output limit, all that tells settings of one job apart
 
     def of(self, spec: ModelSpec, size: PromptSize) -> RequestCosts:
         """Return the costs of one request with these settings of the job's model."""
-        bound = TokenBound.of(size.tokens(spec), spec)
-        most = None if self._price is None else bound_cost(bound, self._price)
+        if self._price is None:
+            return RequestCosts(None, None)
+        limit = spec.max_output_tokens
+        if limit not in self._bounds:
+            self._bounds[limit] = TokenBound.of(0, spec)
+        most = bound_cost(replace(self._bounds[limit], input=size.tokens(spec)), self._price)
         return RequestCosts(most, self.expected(spec, expected_input(size, spec)))
 
     def expected(self, spec: ModelSpec, read: int) -> Decimal | None:

@@ -43,8 +43,8 @@ class KnownRequest(NamedTuple):
     ``without_limit``: fingerprint of what it asks without its output limit, ``room``; ``is_cut``: the answer ended
     there; ``reask``: how often it was asked once more, ``doublings``: of its room meanwhile.
 
-    After the manifest's limit is raised, an answer that ended by itself stays (found by ``without_limit``), a cut one is
-    asked anew (``lacks_room``), and one on its way is looked at when its job is graded (``stages/grade.py``).
+    After the manifest's limit is raised, an answer that ended by itself stays (found by ``without_limit``), a cut one
+    is asked anew (``lacks_room``), and one on its way is looked at when its job is graded (``stages/grade.py``).
     """
 
     custom_id: str
