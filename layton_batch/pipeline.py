@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from layton_batch.batches.collect import collect
 from layton_batch.batches.look import close, to_close
-from layton_batch.batches.person import is_cancelled
 from layton_batch.batches.poll import poll
 from layton_batch.batches.send import send, to_send
 from layton_batch.batches.steps import Tick
@@ -38,7 +37,7 @@ def advance(run: Run, patience: float | None = None) -> bool:
     run.engine.is_remaking = False
     with run.store.reading_once():
         moved = plan(run)  # manifest → jobs, requests, batch files
-        tick = Tick(is_cancelled=is_cancelled(run))
+        tick = Tick(is_cancelled=run.store.row().cancelled)
         moved |= _serve_providers(run, tick, patience)
         moved |= grade(run)  # responses → predictions, verdicts
         moved |= score(run)  # verdicts → votes

@@ -56,12 +56,6 @@ def is_done(run: Run) -> bool:
     return read_status(run.store).state is RunState.DONE
 
 
-def is_cancelled(run: Run) -> bool:
-    """Return whether a person has cancelled the run."""
-    row = run.store.row()
-    return row is not None and row.cancelled
-
-
 def stop_rest(run: Run, thread: ProviderThread) -> bool:
     """Stop the thread's batches of a cancelled run that were not sent, or were sent while the run was cancelled: the
     next poll asks their provider."""

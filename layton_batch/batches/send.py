@@ -181,7 +181,7 @@ def to_send(run: Run, tick: Tick, waiting: Sequence[Batch]) -> Mapping[ProviderT
         ]
 
     ready = due([batch for batch in waiting if batch.state is Lifecycle.SUBMITTING])
-    if not tick.is_cancelled and row is not None and row.agreed:
+    if not tick.is_cancelled and row.agreed:
         ready += admitted(run, due(unsent), unsent, sending)
     groups: dict[ProviderThread, list[Batch]] = defaultdict(list)
     for batch in ready:

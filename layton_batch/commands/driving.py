@@ -86,10 +86,10 @@ def agree(
     that the run's judges are to judge. Raises NotAgreedError.
     """
     row = opened.store.row()
-    if enter is None and (row is None or (row.applied == opened.revision and row.agreed)):
+    if enter is None and row.applied == opened.revision and row.agreed:
         return  # the manifest asks nothing that is not planned and agreed to
     is_free, has_asked = _is_here(opened.manifest, settings), False
-    if not (yes or is_free or enter) and row and row.applied != opened.revision and opened.store.count_paid():
+    if not (yes or is_free or enter) and row.applied != opened.revision and opened.store.count_paid():
         # planned in a copy first, for "no" leaves the run as it is
         runs, items = opened.folder.root.parent, opened.load_items()
         edited = preview(opened.manifest, settings, opened.clock, runs=runs, items=items)
@@ -107,8 +107,7 @@ def agree(
             _ask_without_budget(opened.manifest.name, planned, conversation)
         elif again and not conversation.is_quiet:
             warn((again,))
-    row = opened.store.row()
-    if row is not None and not row.cancelled:  # a cancelled run plans nothing: after `retry` it is asked again
+    if not opened.store.row().cancelled:  # a cancelled run plans nothing: after `retry` it is asked again
         opened.store.set_agreed(is_agreed=True)
 
 
@@ -205,14 +204,13 @@ def open_and_drive(
         if begins and not is_quiet:
             note(f"{run.id} begins in {run.folder.root.absolute()}")
             warn((*check_models(manifest, settings, clock).warnings, *warnings, *cautions(run.task)))
-        row = run.store.row()
         try:
             agree(
                 run,
                 settings,
                 conversation,
                 yes=yes,
-                is_gone=is_known and row is not None and not row.was_agreed,
+                is_gone=is_known and not run.store.row().was_agreed,
                 enter=partial(enter_answers, files_models=answers) if answers else None,
             )
         except NotAgreedError:
@@ -240,8 +238,7 @@ def _leave_to_person(run: Run, status: Status, begun: float) -> str | None:
 def _collect_paid(run: Run) -> None:
     """Collect what is at the providers although nobody agreed to more: they keep results for some weeks only. What is
     planned is not sent."""
-    row = run.store.row()
-    if row is not None and not row.agreed and run.store.batches(AT_PROVIDER | {Lifecycle.ENDED}):
+    if not run.store.row().agreed and run.store.batches(AT_PROVIDER | {Lifecycle.ENDED}):
         drive(run, once=True, stop_at=None)
 
 

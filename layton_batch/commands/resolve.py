@@ -10,7 +10,6 @@ import typer
 from layton_batch.batches import person as decisions
 from layton_batch.commands.notes import TextDocument, warn
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
-from layton_batch.commands.retry import is_cancelled
 from layton_batch.errors import ManifestError, ProviderError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.context import Run
@@ -73,7 +72,7 @@ def resolve(
         with open_to_decide(folder, settings) as opened:
             warn(address_notes(opened.manifest, settings))
             decide(opened, batch)
-            cancelled = is_cancelled(opened.store)
+            cancelled = opened.store.row().cancelled
     except ProviderError as error:
         raise ManifestError(f"nothing was done about {batch}: {error}") from error
     return TextDocument((_resolved(batch, adopt, given_up=give_up, not_made=not_made, cancelled=cancelled),))

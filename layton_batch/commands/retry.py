@@ -12,7 +12,6 @@ from layton_batch.reports.run_result import missing_in_files, provider_jobs
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.states import OPEN, Lifecycle
-from layton_batch.store.run_store import RunStore
 from layton_batch.text import plural
 
 
@@ -24,15 +23,9 @@ def retry(run: OneRun = None, *, runs: Runs = None) -> TextDocument:
     settings = environment()
     (folder,) = run_folders(run, runs, settings)
     with open_store(folder, settings) as store:
-        was_cancelled = is_cancelled(store)
+        was_cancelled = store.row().cancelled
         count = store.retry(SystemClock().now())
         return TextDocument(tuple(_retried(count, read_status(store), was_cancelled=was_cancelled)))
-
-
-def is_cancelled(store: RunStore) -> bool:
-    """Return whether somebody cancelled the run."""
-    row = store.row()
-    return row is not None and row.cancelled
 
 
 def _retried(count: int, status: Status, *, was_cancelled: bool) -> Iterator[str]:

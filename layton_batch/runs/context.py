@@ -276,11 +276,9 @@ class Run:
     @cached_property
     def first_identity(self) -> str:
         """Return the identity of the run's first manifest. No revision changes it, so it marks the run's batches."""
-        row = self.store.row()
-        return row.identity if row else self.manifest.identity()
+        return self.store.row().identity
 
     @cached_property
     def born(self) -> float:
         """Return the time when the run was entered into its store."""
-        row = self.store.row()
-        return row.created_at if row else 0.0
+        return self.store.row().created_at

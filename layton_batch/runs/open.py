@@ -131,7 +131,7 @@ def _opened(inputs: _Inputs, request_digest: str | None, latest: bytes | None = 
         opened_engine(settings.engine) as engine,
         ExitStack() as stack,
     ):
-        past.check(store, has_run=store.row() is not None)
+        past.check(store, has_run=store.knows_run())
         _same_folder(store, folder)
         _make(folder.root)
         stack.enter_context(driving(store, folder.lock, clock.now()))

@@ -190,15 +190,15 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
     row = store.row()
     jobs, batches = store.jobs(), store.batches()
     money = store.money()
-    reason, cancelled = row.stopped_reason if row else None, bool(row and row.cancelled)
+    reason = row.stopped_reason
     state = _state(row, jobs, batches)
     waits_for_others = state is RunState.RUNNING and jobs and not any(map(_goes_on, batches))
     if waits_for_others and (blocked := _blocked_by(store.awaited_batches())):
         state, reason = RunState.NEEDS_PERSON, blocked
     open_states = {batch.state for batch in batches if batch.state in OPEN}
-    if row is not None and not row.agreed and Lifecycle.PLANNED in open_states and open_states <= _IDLE:
+    if not row.agreed and Lifecycle.PLANNED in open_states and open_states <= _IDLE:
         state, reason = RunState.NEEDS_PERSON, _NOT_AGREED
-    statuses = job_statuses(store, jobs, cancelled=cancelled) if counted is None else counted.jobs
+    statuses = job_statuses(store, jobs, cancelled=row.cancelled) if counted is None else counted.jobs
     requests = {job.id: job.requests for job in statuses}
     later = [job for job in jobs if not job.planned and job.depends_on]
     failed = counted.failed if counted else store.failed_requests() if any(job.unanswered for job in statuses) else ()
@@ -303,18 +303,18 @@ def _expected_ends(batches: Sequence[Batch]) -> dict[str, float]:
     return ends
 
 
-def is_over(row: RunRow | None, jobs: Sequence[Job], batches: Sequence[Batch]) -> bool:
+def is_over(row: RunRow, jobs: Sequence[Job], batches: Sequence[Batch]) -> bool:
     """Return whether a run has ended: no batch is open, and every job is graded or the run is cancelled.
 
     A run without jobs has not begun, unless a revision was planned: then its manifest names no model any more.
     """
-    if row is None or any(batch.state in OPEN for batch in batches):
+    if any(batch.state in OPEN for batch in batches):
         return False
     return row.cancelled or (bool(jobs or row.applied) and all(job.graded for job in jobs))
 
 
-def _state(row: RunRow | None, jobs: Sequence[Job], batches: Sequence[Batch]) -> RunState:
-    cancelled, reason = bool(row and row.cancelled), row.stopped_reason if row else None
+def _state(row: RunRow, jobs: Sequence[Job], batches: Sequence[Batch]) -> RunState:
+    reason = row.stopped_reason
     open_states = {batch.state for batch in batches if batch.state in OPEN}
     is_stuck = any(map(waits_for_a_person, batches))
     # what is planned for a job that is to be planned again is not sent before, and that may wait for the lost batch
@@ -323,7 +323,7 @@ def _state(row: RunRow | None, jobs: Sequence[Job], batches: Sequence[Batch]) ->
         _goes_on(batch) for batch in batches if not (batch.state is Lifecycle.PLANNED and batch.job_id in waiting)
     )
     if is_over(row, jobs, batches):
-        return RunState.CANCELLED if cancelled else RunState.DONE
+        return RunState.CANCELLED if row.cancelled else RunState.DONE
     if is_stuck and (not goes_on or (open_states <= _IDLE and reason)):
         return RunState.NEEDS_PERSON
     if reason and open_states <= _IDLE:

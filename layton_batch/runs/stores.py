@@ -137,7 +137,7 @@ def open_store(folder: RunFolder, settings: Settings) -> Iterator[RunStore]:
 def _require_run(store: RunStore, folder: RunFolder) -> None:
     from layton_batch.store.engine import shown
 
-    if store.row() is None:
+    if not store.knows_run():
         raise StoreError(
             f"the state store {shown(store.engine.url)} does not know the run in {folder.root}: the folder was "
             "copied without its state, or the run began with another database. Put state.sqlite3 back with its "

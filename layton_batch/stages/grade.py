@@ -85,8 +85,7 @@ def _begin(run: Run, job: Job, begun: list[tuple[Job, Future[None]]]) -> bool:
         if _reask(run, job, answers[0], located):
             return True
     _write_reused(run, job)
-    row = run.store.row()
-    items = row.items if row else None  # a rule's marks depend on the items' own answers too
+    items = run.store.row().items  # a rule's marks depend on the items' own answers too
     sources = (str(job.role), job.id, job.spec.name, job.spec.family, items, answers[0], located_digest(located))
     grading = Grading(run.folder.absolute(), run.manifest, job, located, *answers, tables.digest(*sources))
     if isinstance(run.engine.executor, CallingThread):
@@ -139,8 +138,8 @@ def _have_more_room(run: Run, job: Job) -> bool:
 def _reask(run: Run, job: Job, judged: str, located: pl.DataFrame) -> bool:
     """Have replies of the job that cannot be used be asked for again, as far as the policy allows. Return whether there
     are any. ``judged``: the model that a judge's job is about."""
-    policy, row = run.manifest.policy, run.store.row()
-    if not (policy.reask_unparsed or policy.reask_truncated) or (row is not None and row.cancelled):
+    policy = run.manifest.policy
+    if not (policy.reask_unparsed or policy.reask_truncated) or run.store.row().cancelled:
         return False
     requests = {request.custom_id: request for request in run.store.known_requests(job.id)}
     doublings: dict[str, int] = {}

@@ -40,7 +40,7 @@ def plan(run: Run) -> bool:
         run.store.add_jobs([*jobs, *later], run.clock.now())
         jobs = run.store.jobs()
     moved |= run.engine.apart("prices", partial(reprice, run))
-    if row is not None and row.cancelled:
+    if row.cancelled:
         return moved
     if reopen_juries(run):
         jobs = run.store.jobs()
@@ -94,7 +94,7 @@ _BY_JOB = ("predictions", "verdicts", "rejudged", "grades", "scores", "reused")
 def _revise(run: Run) -> bool:
     """Enter the jobs of the manifest's latest revision, once; True where that was still to be done."""
     row = run.store.row()
-    if row is None or run.revision is None or row.applied == run.revision:
+    if run.revision is None or row.applied == run.revision:
         return False
     items = run.load_items()
     items_digest = digest(items)

@@ -89,7 +89,7 @@ class PastState:
             frozenset(batch.id for batch in run.store.batches()),
             [job for job in jobs if not job.retired],
             answered,
-            row is not None and row.items == digest(run.load_items()),
+            row.items == digest(run.load_items()),
         )
 
 

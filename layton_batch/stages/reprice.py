@@ -36,7 +36,7 @@ def reprice(run: Run) -> bool:
     until no job's table is damaged and no batch is on its way.
     """
     row, priced = run.store.row(), _unpriced(run)
-    if row is None or row.priced == priced or row.manifest != run.manifest.frozen_json():
+    if row.priced == priced or row.manifest != run.manifest.frozen_json():
         return False
     batches = run.store.batches()
     planned = [batch for batch in batches if batch.state is Lifecycle.PLANNED]

@@ -95,7 +95,7 @@ class RunStore(Requests):
 
     def enter(self, identity: str, manifest: str, version: str, at: float) -> None:
         """Enter the run where the store has none of this id. ``identity``: of the manifest that begins it; it stays."""
-        if self.row() is not None:
+        if self.knows_run():
             return
         values = {"identity": identity, "manifest": manifest, "version": version, "created_at": at, "cancelled": False}
         with self.writing() as writing:
@@ -111,8 +111,6 @@ class RunStore(Requests):
         stored manifest, to be compared with another's.
         """
         row = self.row()
-        if row is None:
-            raise StoreError(f"run {self.run_id} was entered into its store, and is not in it")
         if request_digest is not None and request_digest != row.revision:
             with self.writing() as writing:
                 writing.connection.execute(self._this_run().values(revision=request_digest))
@@ -126,13 +124,18 @@ class RunStore(Requests):
                     writing.connection.execute(self._this_run().values(priced=None))
                     writing.event(at, None, "prices_changed", "what is not sent yet is bounded by the new ones")
 
-    def row(self) -> RunRow | None:
-        """The run, or None where the store has none of this id."""
+    def knows_run(self) -> bool:
+        """Return whether the run was entered."""
+        return self._row(_THIS_RUN) is not None
+
+    def row(self) -> RunRow:
+        """The run. Raises StoreError where the store has none of this id."""
         return self._once("run", self._read_row)
 
-    def _read_row(self) -> RunRow | None:
-        row = self._row(_THIS_RUN)
-        return None if row is None else run_from(row._mapping)
+    def _read_row(self) -> RunRow:
+        if (row := self._row(_THIS_RUN)) is None:
+            raise StoreError(f"the state store has no run {self.run_id}")
+        return run_from(row._mapping)
 
     def set_cancelled(self, at: float) -> None:
         """Note that a person cancelled the run, whoever drives it: nothing more is sent."""
@@ -159,7 +162,7 @@ class RunStore(Requests):
     def set_stopped(self, reason: str | None, at: float) -> None:
         """Why the run cannot go on (None: it can). An event is written where this changes."""
         row = self.row()
-        if row is None or row.stopped_reason == reason:
+        if row.stopped_reason == reason:
             return
         before = schema.runs.c.stopped_reason
         with self.writing() as writing:

@@ -90,8 +90,7 @@ def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> Ru
     copy = workspace.run(store.run_id)
     copy.root.mkdir()
     copy.manifest.write_text(_without_place(folder.manifest.read_bytes(), str(folder.manifest)), encoding="utf-8")
-    row = store.row()
-    manifest = "" if row is None else _without_place(row.manifest, f"run {store.run_id} in its database")
+    manifest = _without_place(store.row().manifest, f"run {store.run_id} in its database")
     engine = open_engine(sqlite_url(workspace.database))
     try:
         batches = copy_run(store, RunStore(engine, store.run_id), manifest)
@@ -246,7 +245,7 @@ def recompute(sources: RunSources, settings: Settings, checked: Verification, *,
     """
     with open_copy(sources.folder, settings) as run:
         row, other_prices = run.store.row(), 0
-        is_repriced = row is not None and row.priced is not None
+        is_repriced = row.priced is not None
         for copied in sources.batches:
             store = run.store if copied.run_id == run.id else RunStore(run.store.engine, copied.run_id)
             batch = store.batch(copied.batch_id)
@@ -259,7 +258,7 @@ def recompute(sources: RunSources, settings: Settings, checked: Verification, *,
             checked.notes.append(
                 f"the cost of {other_prices} answers is taken as it was recorded: this version has other prices"
             )
-        if row is None or not row.is_revised:
+        if not row.is_revised:
             return False
         grade(run)
         score(run)

@@ -54,11 +54,11 @@ def read_progress(store: RunStore) -> Progress:
     """Read from the rows what of a run is finished. All jobs are open while a revision is not planned; a judge's job is
     open with the job that it judges."""
     row, jobs = store.row(), store.jobs()
-    is_revised = row is not None and row.is_revised
+    is_revised = row.is_revised
     ungraded = {job.id for job in jobs if not is_revised or not job.graded or job.is_stale}
     ungraded |= store.unfinished([job.id for job in jobs])  # another run may have an answer asked for once more
     open_jobs = frozenset(job.id for job in jobs if not ungraded.isdisjoint({job.id, job.depends_on}))
-    is_repriced = row is not None and row.priced is not None
+    is_repriced = row.priced is not None
     return Progress(open_jobs, is_finished=is_repriced and is_revised and not open_jobs and not store.batches(OPEN))
 
 
