@@ -199,7 +199,7 @@ def _planned(
     while plan(run) | grade(run):
         pass
     jobs = count_jobs(run, before)
-    participants = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT]
+    participants = [job.spec for job in run.store.jobs(Role.PREDICT)]
     models = check_models(manifest, settings, run.clock)
     new_jobs = [planned.job for planned in jobs if planned.job.role is not Role.REJUDGE]
     providers = tuple(dict.fromkeys(job.spec.provider for job in new_jobs))
@@ -237,7 +237,7 @@ def _planned(
 
 def _keep_files(run: Run, folder: Path) -> None:
     """Copy the participants' batch files, a folder a job."""
-    participants = {job.id for job in run.store.jobs() if job.role is Role.PREDICT}
+    participants = {job.id for job in run.store.jobs(Role.PREDICT)}
     for batch in run.store.batches({Lifecycle.PLANNED}):
         if batch.job_id in participants:
             path = folder / "requests" / batch.job_id / f"{batch.shard_id}.jsonl"

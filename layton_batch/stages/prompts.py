@@ -23,7 +23,7 @@ def jury_in_turn(run: Run, predict_id: str | None) -> list[Job]:
     judges are asked at once."""
     if not run.manifest.in_turn or predict_id is None:
         return []
-    jury = [job for job in run.store.jobs() if job.role is Role.JUDGE and job.depends_on == predict_id]
+    jury = [job for job in run.store.jobs(Role.JUDGE) if job.depends_on == predict_id]
     return sorted(jury, key=lambda job: job.spec.name) if len(jury) == IN_TURN_SEATS else []
 
 
@@ -40,7 +40,7 @@ def asked_items(run: Run, job: Job) -> Callable[[str], bool]:
 def reopen_juries(run: Run) -> bool:
     """Have third judges be asked about the answers on which the other two differ, once both judged them."""
     moved = False
-    predict_ids = [job.id for job in run.store.jobs() if job.role is Role.PREDICT] if run.manifest.in_turn else []
+    predict_ids = [job.id for job in run.store.jobs(Role.PREDICT)] if run.manifest.in_turn else []
     for predict_id in predict_ids:
         jury = jury_in_turn(run, predict_id)
         parts = tuple(tables.made_from(run.folder.part("verdicts", job.id)) for job in jury)

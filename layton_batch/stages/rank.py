@@ -350,7 +350,7 @@ def _anchor_notes(run: Run) -> Iterator[str]:
         counted = plural(answers, "labelled answer")
         yield f"judges asked again about {counted}: {more} more and {fewer} fewer yes; {seen}"
         return
-    judging = {job.id for job in run.store.jobs() if job.role is Role.JUDGE}
+    judging = {job.id for job in run.store.jobs(Role.JUDGE)}
     last = max((batch.submitted_at or 0.0 for batch in run.store.batches() if batch.job_id in judging), default=0.0)
     labelled = newest(run.load_labels().annotations)
     if labelled is not None and last - labelled > _WEEK:
@@ -394,7 +394,7 @@ _APART = {
 
 def rejudging(run: Run) -> list[Job]:
     """The jobs that put labelled answers of the gold set before this run's jury."""
-    return [job for job in run.store.jobs() if job.role is Role.REJUDGE and not job.is_anchor]
+    return [job for job in run.store.jobs(Role.REJUDGE) if not job.is_anchor]
 
 
 def anchor_jobs(run: Run) -> list[Job]:

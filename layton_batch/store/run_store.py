@@ -18,7 +18,7 @@ from sqlalchemy import BindParameter, Connection, String, and_, bindparam, func,
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
 from layton_batch.records import Batch, FileDigest, Job, Move, NewRequest, RequestCost, Revision, Wait
-from layton_batch.states import JOB_MOVES, OPEN, AnswerState, BatchOutcome, JobState, Lifecycle, is_legal
+from layton_batch.states import JOB_MOVES, OPEN, AnswerState, BatchOutcome, JobState, Lifecycle, Role, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.intents import writing_intent
 from layton_batch.store.requests import Requests
@@ -229,9 +229,9 @@ class RunStore(Requests):
                 if jobs:
                     writing.event(at, None, kind, f"{len(jobs)} jobs: {', '.join(sorted(jobs))}")
 
-    def jobs(self) -> list[Job]:
-        """The jobs of the latest revision, in order."""
-        return [job for job in self.all_jobs() if not job.retired]
+    def jobs(self, role: Role | None = None) -> list[Job]:
+        """The jobs of the latest revision, in order; those of one role, or all."""
+        return [job for job in self.all_jobs() if not job.retired and role in (None, job.role)]
 
     def all_jobs(self) -> list[Job]:
         """Retired jobs as well, at the end."""
