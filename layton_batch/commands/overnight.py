@@ -11,13 +11,10 @@ import math
 import os
 import shutil
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from http.client import HTTPException
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeAlias
 from urllib.parse import urlsplit
@@ -69,27 +66,24 @@ def post(address: str, document: object, clock: Clock) -> str | None:
 
     The reason never has the address: it often is a secret itself.
     """
-    if urlsplit(address).scheme not in ("http", "https"):
-        return "its address is no http(s) URL"
-    body = orjson.dumps(document, default=str)
-    request = urllib.request.Request(address, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310
-    reason = ""
+    import httpx  # only where there is a webhook
+
+    body, headers, reason = orjson.dumps(document, default=str), {"Content-Type": "application/json"}, ""
     for number in range(TRIES):
         if number:
             clock.sleep(PAUSE * number)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT) as reply:  # noqa: S310
-                reply.read(1)
-        except urllib.error.HTTPError as error:
-            error.close()
-            reason = f"HTTP {error.code}"
-            if error.code < 500 and error.code not in (408, 429):
-                return reason
-        except (OSError, ValueError, HTTPException) as error:
-            cause = getattr(error, "reason", error)
-            reason = getattr(cause, "strerror", None) or type(cause).__name__
-        else:
+            reply = httpx.post(address, content=body, headers=headers, timeout=TIMEOUT)
+        except httpx.TransportError as error:  # of the host at most; any other error may hold the whole address
+            reason = str(error) or type(error).__name__
+            continue
+        except httpx.InvalidURL as error:
+            return type(error).__name__
+        if reply.is_success:
             return None
+        reason = f"HTTP {reply.status_code}"
+        if reply.status_code < 500 and reply.status_code not in (408, 429):
+            return reason
     return f"{reason}, {TRIES} times"
 
 

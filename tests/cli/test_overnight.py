@@ -19,7 +19,7 @@ import pytest
 
 import layton_batch as lb
 from layton_batch.clock import iso
-from layton_batch.commands.overnight import TRIES, post
+from layton_batch.commands.overnight import post
 from layton_batch.files import tables
 from layton_batch.providers.openai import Together
 from layton_batch.sandbox import Fault
@@ -192,8 +192,10 @@ def test_a_webhook_is_tried_again_and_its_address_is_never_shown() -> None:
     with Listener(410).at() as address:
         assert post(address, {}, clock) == "HTTP 410"
     trouble = post(address, {}, clock)  # nobody listens there any more
-    assert trouble == f"{os.strerror(errno.ECONNREFUSED)}, {TRIES} times"
-    assert post("file:///etc/passwd", {}, clock) == "its address is no http(s) URL"
+    assert trouble is not None
+    assert os.strerror(errno.ECONNREFUSED) in trouble
+    assert address not in trouble
+    assert "protocol" in str(post("file:///etc/passwd", {}, clock))
 
 
 def line(model: str, score: float, rank: int, **more: object) -> dict[str, object]:
