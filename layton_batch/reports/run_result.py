@@ -22,7 +22,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.reports.table import Document, as_html, console, say_line, show
 from layton_batch.runs.failure_words import failure_words
-from layton_batch.runs.folders import reserves_expected, run_source
+from layton_batch.runs.folders import run_source
 from layton_batch.runs.imported import FROM_FILE, is_imported
 from layton_batch.runs.status import (
     JobStatus,
@@ -268,10 +268,10 @@ def no_price(names: Sequence[str]) -> str:
     )
 
 
-def next_steps(status: Status, run_source: str | None = None, *, reserves_expected: bool = False) -> list[str]:
+def next_steps(status: Status, run_source: str | None = None) -> list[str]:
     """Return the next steps for a person, a sentence each with its command.
 
-    ``run_source``: the run's name or path in the commands. ``reserves_expected``: ``[budget] bound`` is ``expected``.
+    ``run_source``: the run's name or path in the commands.
     """
     run = one_line(run_source or status.run)
     steps = [
@@ -293,15 +293,10 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
             steps.append(f"See to {', '.join(providers) or 'what the reason names'}, then run the same command again.")
         case RunState.OVER_BUDGET if unpriced := _unpriced(status):
             steps.append(f"{no_price(unpriced)}; then run the same command again.")
-        case RunState.OVER_BUDGET if reserves_expected:
-            steps.append(
-                "The budget stopped it. Raise [budget] max_usd (or --max-usd), or lower [budget] safety; then run the "
-                "same command again."
-            )
         case RunState.OVER_BUDGET:
             steps.append(
                 "The budget stopped it. Raise [budget] max_usd (or --max-usd), lower max_output_tokens of the models, "
-                'or set bound = "expected" in [budget]; then run the same command again.'
+                'or set bound = "expected" (or a lower safety) in [budget]; then run the same command again.'
             )
         case RunState.CANCELLED:
             steps.append(
@@ -409,9 +404,9 @@ class RunResult(Document):
     """Status of a run, and its tables in ``folder``.
 
     ``words``: by job, what its provider said of failed requests, and how often. ``without_results``: batches whose
-    answers came, and whose raw results are gone. ``source``: the run's name or path in commands.
-    ``reserves_expected``: ``[budget] bound`` is ``expected``. ``judges``: how the verdicts ended that are in the
-    tables. ``trouble``: step that a person has to take, by table. ``code``: the exit code, if it is not that of `run`.
+    answers came, and whose raw results are gone. ``source``: the run's name or path in commands. ``judges``: how the
+    verdicts ended that are in the tables. ``trouble``: step that a person has to take, by table. ``code``: the exit
+    code, if it is not that of `run`.
     """
 
     status: Status
@@ -419,7 +414,6 @@ class RunResult(Document):
     words: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
     without_results: Sequence[str] = ()
     source: str = ""
-    reserves_expected: bool = False
     judges: Sequence[VerdictCounts] = ()
     trouble: Mapping[str, str] = field(default_factory=dict)
     code: int | None = None
@@ -440,7 +434,6 @@ class RunResult(Document):
             failure_words(folder, status),
             [batch for batch in store.answered_batches() if not folder.batch(batch).raw_results],
             run_source(folder),
-            reserves_expected(folder),
             known_counts(folder.tables),
             trouble,
         )
@@ -508,7 +501,7 @@ class RunResult(Document):
     @property
     def next_steps(self) -> list[str]:
         """Return the next steps of a person, a sentence each with its command."""
-        return next_steps(self.status, self.source, reserves_expected=self.reserves_expected)
+        return next_steps(self.status, self.source)
 
     def show(self) -> None:
         self.show_status(SystemClock().now())
