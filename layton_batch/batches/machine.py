@@ -18,8 +18,7 @@ stays in its state), ``Move`` (it goes to another) or ``Collect`` (the results o
 | | a reading of the provider's list | in flight, planned, lost, or waits (``after_look``) |
 | any other | a later reading of the list | its given-up creates are closed or open (``after_later_look``) |
 | in flight | a person or the deadline stops it | cancelling (``to_stop``, ``after_snapshot``) |
-| in flight, cancelling | a snapshot | ended, lost, or waits (``after_snapshot``) |
-| cancelling | the provider refuses to stop it | waits (``not_stopped``) |
+| in flight, cancelling | a snapshot, and whether a cancel was refused | ended, lost, or waits (``after_snapshot``) |
 | ended | a download | is filed, or waits (``after_download``) |
 | | its results are filed | collected (``collected``) |
 | lost | a person decides | in flight, planned, ended (``adopted``, ``sent_again``, ``never_made``, ``given_up``) |
@@ -473,10 +472,9 @@ def is_to_stop(batch: Batch, reply: Snapshot | ProviderError) -> bool:
     return batch.state is Lifecycle.CANCELLING and goes_on
 
 
-def not_stopped(batch: Batch, error: ProviderError, wait: Wait | None = None) -> Wait:
+def _not_stopped(batch: Batch, error: ProviderError, wait: Wait) -> Wait:
     """The provider did not confirm that it stops the batch: it is asked again until the batch ends. An event says so
     once. ``wait``: what else is decided about the batch."""
-    wait = wait or Wait(replace(batch, reason=None))
     problem = f"{batch.provider} does not stop it: {error}; asked again until it ends"
     reason = problem if wait.after.reason is None else f"{wait.after.reason}; {problem}"
     after = replace(wait.after, reason=reason, failures=max(wait.after.failures, 1), failed_status=error.status)
@@ -495,7 +493,7 @@ def after_snapshot(
     if status is not None and at.is_after(batch.deadline_at):
         return _past_deadline(batch, status, at)
     decision = _goes_on(batch, reply, at) if isinstance(reply, Snapshot) else _no_snapshot(batch, reply, status, at)
-    return not_stopped(batch, stop_error, decision) if stop_error and isinstance(decision, Wait) else decision
+    return _not_stopped(batch, stop_error, decision) if stop_error and isinstance(decision, Wait) else decision
 
 
 def _status_word(reply: Snapshot | ProviderError) -> str | None:

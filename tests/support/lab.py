@@ -265,8 +265,9 @@ class Lab:
 
     def cancel_and_ask(self, name: str = "lab") -> None:
         """Cancel a run that nobody drives, and ask providers to stop its batches."""
+        self.cancel(name)
         with open_folder(find_run(name, self.runs), self.settings, self.clock) as run:
-            person.cancel_run(run)
+            advance(run)
 
     def resolve(self, text: str, batch: str, word: str, provider_id: str = "") -> None:
         """A person's word about a batch: adopt, resubmit, not-made or ignore."""
