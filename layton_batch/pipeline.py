@@ -80,6 +80,15 @@ def _rank(run: Run) -> bool:
     return rank(run)
 
 
+def make_board(run: Run) -> None:
+    """Score what is graded, and make the board and the pages again."""
+    from layton_batch.stages.rank import rank
+
+    score(run)
+    rank(run)
+    publish(run)
+
+
 def is_finished(run: Run) -> bool:
     """Return whether the run is over but for what a person has to see to."""
     jobs = run.store.jobs()

@@ -10,14 +10,13 @@ from layton_batch.batches.run_costs import cost_report
 from layton_batch.errors import AnotherDriverError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.interchange.writing import add_answers
+from layton_batch.pipeline import make_board
 from layton_batch.runs.open import open_folder, read_run
 from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_stores
 from layton_batch.settings import Settings
 from layton_batch.site.build import HOME, build_site, check_front, write_front
-from layton_batch.stages.publish import publish
-from layton_batch.stages.rank import is_current, rank
-from layton_batch.stages.score import score
+from layton_batch.stages.rank import is_current
 from layton_batch.verification.recompute import pack_sources
 
 
@@ -33,9 +32,7 @@ def update_boards(folders: Sequence[RunFolder], settings: Settings) -> Iterator[
                 continue
         try:
             with open_folder(folder, settings, only_scores=True) as run:
-                score(run)
-                rank(run)
-                publish(run)
+                make_board(run)
         except AnotherDriverError as error:
             yield f"{folder.root.name}: pages of its tables as they are: {error}"
 

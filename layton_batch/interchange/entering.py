@@ -33,9 +33,6 @@ from layton_batch.settings import Settings
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
 from layton_batch.stages.prompts import candidates
-from layton_batch.stages.publish import publish
-from layton_batch.stages.rank import rank
-from layton_batch.stages.score import score
 from layton_batch.states import BatchOutcome, ErrorClass, PredictionKind, RequestOutcome, Role
 from layton_batch.text import printable
 
@@ -67,13 +64,6 @@ class _ModelImport:
     is_new: bool
     more: Answers
     verdicts: Mapping[str, Answers]
-
-
-def make_board(run: Run) -> None:
-    """Score what is graded, and make the board and the pages again."""
-    score(run)
-    rank(run)
-    publish(run)
 
 
 def enter_answers(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportResult]:

@@ -21,10 +21,11 @@ from layton_batch.batches.steps import Tick
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.sources import check_file
 from layton_batch.interchange import judge_files, prediction_files
-from layton_batch.interchange.entering import ImportResult, enter_answers, make_board
+from layton_batch.interchange.entering import ImportResult, enter_answers
 from layton_batch.interchange.every_eval_ever import read_answers
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.prompt_files import PromptFiles
+from layton_batch.pipeline import make_board
 from layton_batch.providers.protocol import Provider, ResultPart
 from layton_batch.records import Batch, Job, ModelSpec
 from layton_batch.runs.context import Run
