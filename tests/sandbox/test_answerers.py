@@ -83,7 +83,7 @@ def test_a_verdict_is_that_of_the_recording_the_judge_is_shown_and_nothing_else_
         judging("Bob", "Never said.", "umpire-1"), judging("Ann", "Because.", "vicar"),
         judging("Ann", "Because.", "umpire-2"),
     ):  # fmt: skip
-        with pytest.raises(LookupError, match="recorded|submission"):
+        with pytest.raises(LookupError, match=r"recorded|submission"):
             known.answer(question)
     with pytest.raises(DataError, match="row 2"):
         replay(tmp_path, {"id": "x", "text": "y"})
