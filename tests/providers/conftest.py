@@ -77,27 +77,30 @@ def play() -> Iterator[Play]:
         yield say
 
 
+def answer_calls(
+    patch: pytest.MonkeyPatch, answer: Callable[[HandlerCall], Answer], size: int = 1 << 16
+) -> list[HandlerCall]:
+    """Let no call of either HTTP library leave this process, whatever its host; replies come in pieces of ``size``.
+    Return the list of calls to come."""
+    calls: list[HandlerCall] = []
+
+    def handle(library: Any, request: Any) -> Any:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        calls.append(HandlerCall(request.method, request.url.raw_path.decode(), headers, request.read()))
+        said = answer(calls[-1])
+        pieces = [said.body[at : at + size] for at in range(0, len(said.body), size)]
+        stream = type("Pieces", (library.SyncByteStream,), {"__iter__": lambda _self: iter(pieces)})()
+        return library.Response(said.status, headers=dict(said.headers), stream=stream)
+
+    for library in (httpx, httpx2):
+        called = partial(handle, library)
+        patch.setattr(library.HTTPTransport, "handle_request", lambda _self, asked, go=called: go(asked))
+    return calls
+
+
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
-    """``wire(answer, size)``: no call leaves this process, whatever its host; replies come in pieces of ``size``."""
-
-    def start(answer: Callable[[HandlerCall], Answer], size: int = 1 << 16) -> list[HandlerCall]:
-        calls: list[HandlerCall] = []
-
-        def handle(library: Any, request: Any) -> Any:
-            headers = {name.lower(): value for name, value in request.headers.items()}
-            calls.append(HandlerCall(request.method, request.url.raw_path.decode(), headers, request.read()))
-            said = answer(calls[-1])
-            pieces = [said.body[at : at + size] for at in range(0, len(said.body), size)]
-            stream = type("Pieces", (library.SyncByteStream,), {"__iter__": lambda _self: iter(pieces)})()
-            return library.Response(said.status, headers=dict(said.headers), stream=stream)
-
-        for library in (httpx, httpx2):
-            called = partial(handle, library)
-            monkeypatch.setattr(library.HTTPTransport, "handle_request", lambda _self, asked, go=called: go(asked))
-        return calls
-
-    return start
+    return partial(answer_calls, monkeypatch)
 
 
 def as_answer(said: Any) -> Answer:

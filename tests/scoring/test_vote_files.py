@@ -91,14 +91,6 @@ def test_the_board_of_files_is_that_of_their_votes_and_votes_on_what_is_wrong_wi
         assert lb.leaderboard(in_files(tmp_path / name, cast), labels=files).frame.equals(board)
 
 
-def test_an_answer_that_is_there_twice_is_named(tmp_path: Path) -> None:
-    ballots, _ = made_up(4)
-    folder = in_files(tmp_path / "votes", ballots)
-    write_votes(folder / "z.parquet", ballots[5:6])
-    with pytest.raises(DataError, match=r"item 'item-05' of model 'model-0' is there twice"):
-        lb.leaderboard(folder)
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
