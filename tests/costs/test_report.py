@@ -17,10 +17,7 @@ from hypothesis import strategies as st
 
 from layton_batch.costs.report import (
     NOT_ENDED,
-    NOTHING,
     CostQuery,
-    TotalCost,
-    UnknownCost,
     UsageRow,
     build_report,
 )
@@ -122,17 +119,6 @@ def test_every_split_of_the_rows_adds_up_to_the_total(found: list[tuple[str, Rol
     assert sum((line.batched.usd or D(0) for line in report.lines), D(0)) == sum(known, D(0))
     assert all(line.batched.complete for line in report.lines) == (len(known) == len(found))
     assert (report.total.batched.usd is None) == (not known and bool(found))
-
-
-def test_an_unknown_cost_is_bounded_beside_the_bill_and_makes_its_sums_incomplete() -> None:
-    lost = UnknownCost("openai", "gpt-5.1", Role.PREDICT, D("0.03"))
-    report = build_report([row(), row("claude", provider="anthropic")], [lost, lost])
-    claude, gpt = report.lines
-    assert (claude.batched, claude.unknown_cost) == (TotalCost(D("0.5"), complete=True), NOTHING)
-    assert (gpt.batched, gpt.unbatched) == (TotalCost(D("0.5"), complete=False), TotalCost(D("1.0"), complete=False))
-    assert (gpt.unknown_cost, gpt.unknown_cost_requests, gpt.requests) == (TotalCost(D("0.06"), complete=True), 2, 2)
-    assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (D("0.06"), 2)
-    assert report.total.batched.text == "at least $1.00"
 
 
 @pytest.mark.parametrize(
