@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -11,12 +11,12 @@ import pytest
 
 from layton_batch.records import JsonValue
 from tests.support.cli_harness import Ending, call
+from tests.support.harness_files import write_lines
 from tests.support.lab import Lab, lab, manifest_text
 
 TEXT = manifest_text((), limit=2)
 FIRST, SECOND = "lb-t-001", "lb-t-002"
 REPLY = '{"answer": "7", "justification": "I counted."}'
-Import = Callable[..., Ending]
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +25,6 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with lab(tmp_path_factory.mktemp("there")) as found:
         found.manifest(TEXT)
         yield found
-
-
-def written(folder: Path, rows: Sequence[Mapping[str, JsonValue]], name: str = "finch.jsonl") -> Path:
-    path = folder / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def imported(there: Lab, file: Path, *words: str) -> Ending:
@@ -51,14 +45,14 @@ def imported(there: Lab, file: Path, *words: str) -> Ending:
     ],
 )
 def test_a_row_is_an_item_and_a_reply(there: Lab, model: str, row: Mapping[str, JsonValue], reply: str) -> None:
-    ended = imported(there, written(there.folder, [row]), model)
+    ended = imported(there, write_lines(there.folder / "finch.jsonl", [row]), model)
     assert ended.code == 0, ended.err
     said = there.table(TEXT, "predictions").filter(pl.col("raw_text").is_not_null(), model=model)
     assert said.select("item_id", "raw_text", "family").rows() == [(FIRST, reply, model)]
 
 
 def test_columns_say_whose_answers_they_are_and_who_made_the_model(there: Lab) -> None:
-    file = written(there.folder, [
+    file = write_lines(there.folder / "finch.jsonl", [
         {"item_id": item, "response": "7", "model": model, "provider": provider, **more}
         for item in (FIRST, SECOND)
         for model, provider, more in (("finch", "openai", {}), ("wren", "x", {"family": "gemini"}), ("lark", "x", {}))
@@ -88,7 +82,7 @@ def test_columns_say_whose_answers_they_are_and_who_made_the_model(there: Lab) -
     ],
 )
 def test_a_wrong_row_is_named(there: Lab, rows: list[Mapping[str, JsonValue]], reason: str) -> None:
-    ended = imported(there, written(there.folder, rows), "crow")
+    ended = imported(there, write_lines(there.folder / "finch.jsonl", rows), "crow")
     assert (ended.code, f"finch.jsonl, {reason}" in ended.err) == (2, True), ended.err
 
 
@@ -114,7 +108,7 @@ def test_rows_with_their_question_need_no_id(tmp_path: Path, monkeypatch: pytest
     items = []
     longer_rows = [rows[0] | {"question": "Five?"}, *rows]
     for name, given, answered in (("short", rows, "4 of 8"), ("longer", longer_rows, "6 of 11")):
-        file = written(tmp_path, given, f"{name}.jsonl")
+        file = write_lines(tmp_path / f"{name}.jsonl", given)
         ended = call("judge", file, "--panel", "panel.toml", "--sandbox", "--max-usd", "0")
         assert (ended.code, f"{answered} requests answered" in ended.err) == (3, True), ended.err
         items.append([json.loads(line) for line in (tmp_path / f"{name}-items.jsonl").read_text().splitlines()])

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import ManifestError
 from layton_batch.manifest.asked import judge_prompts_sha256
 from layton_batch.scoring.gold import GoldSet, JudgeRecord, read_gold
 from layton_batch.settings import Settings
@@ -69,22 +69,3 @@ def test_only_the_bundled_set_is_frozen_with_prompts_that_it_does_not_name(label
         labelled.plan_only(text)
         (kept,) = labelled.run_folder(text).root.glob("gold-*.jsonl")
         assert gold_set(kept).recorded == recorded
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "said"),
-    [
-        ({"judge_model_b": "x"}, {"judge_model_b": "y"}, "one gold set has one jury"),
-        ({"judge_model_b": 5}, {}, "must be text or null"),
-        ({"judge_settings_b": "[]"}, {}, "must be a JSON object"),
-    ],
-)
-def test_records_that_contradict_each_other_are_refused(
-    tmp_path: Path, first: dict[str, object], second: dict[str, object], said: str
-) -> None:
-    base = {"provider": "p", "model": "m", "is_answer_correct_b": True, "is_justification_correct_b": True,
-            "human_answer_correct": True, "human_justification_correct": True}  # fmt: skip
-    rows = [{"riddle_id": "1", **base, **first}, {"riddle_id": "2", **base, **second}]
-    (tmp_path / "gold.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
-    with pytest.raises(DataError, match=said):
-        read_gold("gold.jsonl", tmp_path, Settings(tmp_path))
