@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from layton_batch.costs import published_prices
+import layton_batch
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.published_prices import is_same_model
 from layton_batch.costs.rates import Price, Rates
 from layton_batch.errors import ManifestError
 
@@ -68,6 +69,10 @@ def test_models_in_use_have_their_batch_and_standard_price(
     [
         ("openai", "gpt-5.1-mini"),  # the data would answer gpt-5.1-codex-mini
         ("openai", "gpt-5-chat-latest"),  # … gpt-5
+        ("openai", "gpt-5.1-codex"),
+        ("openai", "gpt-5.10"),
+        ("openai", "gpt-5.1-2025-13-99"),
+        ("gemini", "gemini-3.1-pro-preview-customtools"),
         ("gemini", "gemini-pro-latest"),  # … whatever is newest
         ("gemini", "claude-mythos-5-2"),  # Google's list falls back on Anthropic's
         ("gemini", "gemini-embedding-001"),  # no output price
@@ -86,28 +91,21 @@ def test_what_is_not_known_for_certain_is_unknown_and_says_why(provider: str, mo
 
 
 @pytest.mark.parametrize(
-    ("asked", "listed", "same"),
+    ("provider", "dated", "listed"),
     [
-        ("gpt-5.1", "gpt-5.1", True),
-        ("GPT-5.1", "gpt-5.1", True),
-        ("gpt-5.1-2025-11-13", "gpt-5.1", True),
-        ("gpt-5.2-20251211", "gpt-5.2", True),
-        ("claude-sonnet-4-20250514", "claude-sonnet-4-0", True),
-        ("claude-3-5-haiku-20241022", "claude-3-5-haiku-latest", True),
-        ("claude-sonnet-5@20260101", "claude-sonnet-5", True),
-        ("gemini-2.5-pro-preview-05-06", "gemini-2.5-pro", True),
-        ("gemini-2.0-flash-001", "gemini-2.0-flash", True),
-        ("gpt-5.1-mini", "gpt-5.1", False),
-        ("gpt-5.1-mini", "gpt-5.1-codex-mini", False),
-        ("gpt-5.1-codex", "gpt-5.1", False),
-        ("gpt-5.1", "gpt-5.1-codex-mini", False),
-        ("gpt-5.10", "gpt-5.1", False),
-        ("gpt-5.1-2025-13-99", "gpt-5.1", False),
-        ("gemini-3.1-pro-preview-customtools", "gemini-3.1-pro-preview", False),
+        ("openai", "GPT-5.1", "gpt-5.1"),
+        ("openai", "gpt-5.1-2025-11-13", "gpt-5.1"),
+        ("openai", "gpt-5.2-20251211", "gpt-5.2"),
+        ("anthropic", "claude-sonnet-4-20250514", "claude-sonnet-4-0"),
+        ("anthropic", "claude-3-5-haiku-20241022", "claude-3-5-haiku-latest"),
+        ("anthropic", "claude-sonnet-5@20260101", "claude-sonnet-5"),
+        ("gemini", "gemini-2.5-pro-preview-05-06", "gemini-2.5-pro"),
+        ("gemini", "gemini-2.0-flash-001", "gemini-2.0-flash"),
     ],
 )
-def test_only_a_dated_form_of_a_listed_id_counts_as_that_model(asked: str, listed: str, same: bool) -> None:
-    assert is_same_model(asked, listed) is same
+def test_a_dated_form_of_a_listed_id_counts_as_that_model(provider: str, dated: str, listed: str) -> None:
+    found, price = known(provider, dated), known(provider, listed)
+    assert (found.batch, found.standard, found.steps) == (price.batch, price.standard, price.steps)
 
 
 def test_the_standard_price_never_passes_for_a_batch_price_unsaid() -> None:
@@ -164,8 +162,9 @@ def test_a_rate_that_is_not_an_exact_amount_is_refused(wrong: object) -> None:
 
 
 def test_every_entry_of_the_shipped_prices_holds_together() -> None:
-    for price in (entry.price for entry in published_prices.load().price):
-        assert price.batch.input <= price.standard.input
-        assert price.batch.output <= price.standard.output
-        assert price.as_of <= date(2026, 11, 21)
-        assert len(price.source) > 40
+    table = Path(layton_batch.__file__).parent / "costs" / "prices.toml"
+    entries = tomllib.loads(table.read_text(encoding="utf-8"))["price"]
+    for entry in entries:
+        assert all(batch <= standard for batch, standard in zip(entry["batch"][:2], entry["standard"], strict=False))
+        assert entry["as_of"] <= date(2026, 11, 21)
+        assert len(entry["source"]) > 20

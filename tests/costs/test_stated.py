@@ -2,82 +2,95 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+import json
+import re
+from decimal import Decimal as D
+from itertools import count
+from pathlib import Path
+from typing import Any
 
-import pytest
+from layton_batch.providers import connect
+from layton_batch.sandbox import Fault
+from tests.support.cli_harness import call
+from tests.support.lab import RunState, quiz_text
+from tests.support.tampering import Answer, hostile
 
-from layton_batch.batches.bill import WITHOUT_PRICE, WITHOUT_USAGE, known_sums
-from layton_batch.costs.report import build_report, differing_note
-from layton_batch.costs.stated import CostComparison, CostTotals, comparison_json
-from layton_batch.providers.chat import dollars
-from layton_batch.records import JsonValue, RequestCost
-from layton_batch.reports.cost_document import report_json
-
-OURS = CostTotals(Decimal("2.00"), 1_000, 500)
-
-
-def statement(stated: CostTotals, ours: CostTotals = OURS, batch: str = "b1") -> CostComparison:
-    return CostComparison(batch, "doubleword", "qwen", stated, ours)
-
-
-@pytest.mark.parametrize(
-    ("stated", "differs"),
-    [
-        (CostTotals(), False),
-        (OURS, False),
-        (CostTotals(Decimal("2.02")), False),
-        (CostTotals(Decimal("1.98")), False),
-        (CostTotals(Decimal("2.03")), True),
-        (CostTotals(Decimal("1.97")), True),
-        (CostTotals(Decimal(0)), True),
-        (CostTotals(Decimal("2.00"), 1_000, 520), True),
-        (CostTotals(None, 1_010, 500), False),
-        (CostTotals(None, 1_020, None), True),
-    ],
+STATED: tuple[tuple[str, str, str, bool], ...] = (
+    # of our figures, those of the provider: dollars, tokens read and written; whether the two differ
+    ("1", "1", "1", False),
+    ("1.0099", "1", "1", False),
+    ("0.9901", "1", "1", False),
+    ("1.015", "1", "1", True),
+    ("0.985", "1", "1", True),
+    ("0", "1", "1", True),
+    ("1", "1", "1.04", True),
+    ("", "1.009", "1", False),
+    ("", "1.02", "", True),
+    ("", "", "", False),
+    ("9", "9", "9", False),
 )
-def test_a_difference_is_more_than_one_in_a_hundred(stated: CostTotals, differs: bool) -> None:
-    assert statement(stated).differs is differs
+SILENT = STATED[-1]
+"""The figures of a batch whose answers do not tell their tokens, so that our bill has none to compare."""
 
 
-def test_the_report_names_the_batches_that_differ_and_no_others() -> None:
-    stated = [
-        statement(CostTotals(Decimal(3)), batch="b2"),
-        statement(OURS),
-        statement(CostTotals(Decimal(9)), batch="b0"),
-    ]
-    report = build_report([], stated=stated)
-    assert [one.batch_id for one in report.differing] == ["b0", "b2"]
-    assert differing_note(report) == (
-        "the provider's own statement differs by more than 1 % for 2 batches: "
-        "b0: doubleword says $9; our bill says $2.00"
-    )
-    assert report_json(report)["differing"] == [comparison_json(one) for one in report.differing]
-    assert differing_note(build_report([], stated=[statement(OURS)])) is None
+class Books:
+    """The books of a provider, which state other figures of each batch than the sandbox billed."""
+
+    def __init__(self) -> None:
+        self.factors: dict[str, tuple[str, str, str, bool]] = {}
+
+    def __call__(self, provider: str, kind: str, _path: str, answer: Answer) -> Answer:
+        batch: dict[str, Any] = json.loads(answer.content) if kind == "poll" else {}
+        if provider == "doubleword" and batch.get("status") == "completed":
+            batch["analytics"] = {"total_cost": "9"}
+        elif provider == "openrouter" and (usage := batch.get("usage")):
+            of_unpriced = usage["cost"] is None
+            unused = ("9", "1", "9", True) if of_unpriced else STATED[min(len(self.factors), len(STATED) - 1)]
+            factors = self.factors.setdefault(batch["id"], unused)
+            for name, factor in zip(("cost", "prompt_tokens", "completion_tokens"), factors[:3], strict=True):
+                figure = D(str(usage[name] or 1)) * D(factor or 1)
+                usage[name] = (str(figure) if name == "cost" else round(figure)) if factor else None
+            for row in batch["results"] if factors == SILENT else ():
+                del row["response"]["body"]["usage"]
+        return answer.of(json.dumps(batch).encode()) if batch else answer
 
 
-@pytest.mark.parametrize(
-    ("reasons", "ours"),
-    [
-        ([], CostTotals(Decimal("0.75"), 30, 12)),
-        ([WITHOUT_PRICE], CostTotals(None, 30, 12)),
-        ([WITHOUT_USAGE, WITHOUT_PRICE], CostTotals()),
-        (["out of reach"], CostTotals()),
-    ],
-)
-def test_requests_of_unknown_cost_make_our_own_figure_unknown(reasons: list[str], ours: CostTotals) -> None:
-    charge = RequestCost("r", input_tokens=30, output_tokens=12, cost_usd=Decimal("0.75"))
-    assert known_sums([charge], reasons) == ours
+def asked() -> str:
+    """Write a quiz for models that are a batch each: the last but one has no price, the last is Doubleword's."""
+    text, number = quiz_text(("openrouter",) * (len(STATED) + 1) + ("doubleword",)), count()
+    each = re.sub(r"(?<=max_output_tokens = )4000", lambda _: str(4000 + next(number)), text)
+    each = re.sub(r'(?<=name = ")z-ai/glm-5.3', lambda _: f"larch {next(number)}", each)
+    *models, unpriced, last = each.split('model = "z-ai/glm-5.3"')
+    return 'model = "z-ai/glm-5.3"'.join([*models, unpriced]) + 'model = "nobody/knows"' + last
 
 
-@pytest.mark.parametrize(
-    ("value", "amount"),
-    [
-        (0.25, Decimal("0.25")),
-        ("0.001250", Decimal("0.001250")),
-        (3, Decimal(3)),
-        (0, Decimal(0)),
-        *((odd, None) for odd in (None, True, "", "free", "nan", "1e400", -1, float("inf"), [], {})),
-    ],
-)
-def test_an_amount_is_read_from_a_number_or_its_text(value: JsonValue, amount: Decimal | None) -> None:
-    assert dollars(value) == amount
+def test_a_bill_names_the_batches_whose_provider_states_another_cost_and_no_others(tmp_path: Path) -> None:
+    lost = Fault(on="create", action="drop", provider="doubleword", times=1)
+    with hostile(tmp_path, lost) as (there, between):
+        between.tamper = books = Books()
+        status = there.finish(asked())
+        bill = call("cost", "lab", "--runs", there.runs, "--format", "json").table()
+    assert status.state is RunState.DONE
+    batches = {str(batch.provider_id): batch for batch in status.batches}
+    ours = {name: batch for name, batch in batches.items() if books.factors.get(name, SILENT)[3]}
+    assert len(books.factors) == len(STATED) + 1
+    differing: list[dict[str, str | None]] = bill["differing"]  # type: ignore[assignment]
+    assert [batch["batch_id"] for batch in differing] == sorted(batch.id for batch in ours.values())
+    assert [batch["cost_usd"] for batch in differing].count(None) == 1
+    assert any("differs by more than 1 % for 6 batches" in note for note in bill["notes"])  # type: ignore[attr-defined]
+    (unclear,) = (batch for batch in status.batches if batch.provider == "doubleword")
+    assert (unclear.stated_usd, unclear.creates_of_unknown_cost) == (D(9), 1)  # of which our bill knows no sum
+
+
+def amount(value: str) -> D | None:
+    """Return what is read as the cost of a reply, in the ten-thousandth millionths of a dollar that xAI counts in."""
+    reply = '{"batch_request_id": "c", "batch_result": {"response": {"chat_get_completion": {"model": "m", "choices": '
+    reply += '[{"message": {"content": "4"}, "finish_reason": "stop"}], "usage": {"cost_in_usd_ticks": %s}}}}}'
+    return connect("xai", None).decode((reply % value).encode()).usage.stated_usd
+
+
+def test_an_amount_is_read_from_a_number_or_its_text() -> None:
+    for value, dollars in (("2.5e9", "0.25"), ('"12500000"', "0.00125"), ("30000000000", "3"), ("0", "0")):
+        assert amount(value) == D(dollars)
+    for value in ("null", "true", '""', '"free"', '"nan"', '"1e400"', "-1", "[]", "{}", '"inf"'):
+        assert amount(value) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import JsonValue
 from tests.support.cli_harness import call
+from tests.support.harness_files import write_lines
 from tests.support.lab import Lab, lab, manifest_text, named, rule_text
 from tests.support.pages import without_pages as without_pages
 from tests.support.tiers import tiered
@@ -116,13 +117,8 @@ def _label(found: Whole) -> None:
             rows.append({**about, "answer": row["answer"], "justification": row["justification"], "annotator": "ann"})
         if number % 5 == 0 and row["sample"] == 1:
             rows.append({**about, "annotator": "bob"})
-    path = _write(found.bench.folder / "labels.jsonl", rows)
+    path = write_lines(found.bench.folder / "labels.jsonl", rows)
     assert call("label", "import", found.folder.root, path).code == 0
-
-
-def _write(path: Path, rows: Iterable[Row]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 def _lines(path: Path) -> list[Row]:
@@ -162,7 +158,7 @@ def test_annotations_give_a_run_of_the_same_answers_the_same_board(jury: Whole, 
     jury.bench.finish(other)
     root = jury.bench.run_folder(other).root
     assert jury.read(root) != jury.boards
-    own = _write(path, [row for row in _lines(path) if row["annotator"] != "gold set"])  # the other run has that
+    own = write_lines(path, [row for row in _lines(path) if row["annotator"] != "gold set"])  # the other run has that
     assert call("label", "import", root, own).code == 0
     assert jury.read(root) == jury.boards
     assert jury.bench.billed() == paid

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli_harness import Ending, call
+from tests.support.harness_files import write_lines
 from tests.support.paths import SHARED_DATA
 
 PUBLISHED = SHARED_DATA / "layton" / "ppi_llm.jsonl"
@@ -18,9 +19,8 @@ RIGHT, WRONG = (
 
 
 def written(path: Path, judge: str, answers: Sequence[str]) -> Path:
-    rows = [{"custom_id": str(number), "answer": text, "model": judge} for number, text in enumerate(answers)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    rows = ({"custom_id": str(number), "answer": text, "model": judge} for number, text in enumerate(answers))
+    return write_lines(path, list(rows))
 
 
 def board(*sources: str | Path) -> list[dict[str, object]]:
@@ -65,8 +65,7 @@ def _judge_files(folder: Path, model: str) -> Iterator[str]:
             {"custom_id": row["riddle_id"], "answer": json.dumps(verdict), "model": judge}
             for row, verdict in zip(rows, verdicts, strict=True)
         ]
-        path = folder / f"{judge}.jsonl"
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        path = write_lines(folder / f"{judge}.jsonl", lines)
         yield f"{rows[0]['provider']}/{model}={path}"
 
 

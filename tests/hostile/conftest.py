@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
 from layton_batch.errors import AmbiguousCallError, ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Submission
+from tests.providers.conftest import submission as submission
 from tests.support.pages import without_pages as without_pages
-
-
-@pytest.fixture
-def submission(tmp_path: Path) -> Submission:
-    path = tmp_path / "b1.jsonl"
-    path.write_bytes(b'{"custom_id": "a", "body": {}}\n')
-    digest = sha256(path.read_bytes()).hexdigest()
-    return Submission("b1", "tag-b1", path, path.name, digest, 1, "the-model", "files/in", 1_795_000_000.0)
-
 
 Call = tuple[Callable[[], object], type[ProviderError]]
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import tracemalloc
 import zipfile
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import polars as pl
 import pytest
 
+import layton_batch as lb
 from layton_batch.errors import DataError
-from layton_batch.files import addresses
 from layton_batch.files.limits import LIMITS, FileLimits
 from layton_batch.files.sources import json_list, read_rows, stream_rows
-from layton_batch.interchange import inspect_logs, score_file, score_forms
+from layton_batch.interchange import score_file, score_forms
 from layton_batch.scoring.vote_files import read_votes
 from layton_batch.settings import Settings
-from layton_batch.tasks.rome.files import read_predictions
 from tests.support.manual_clock import ManualClock
 
 MIB = 1 << 20
@@ -59,7 +58,7 @@ def test_a_parquet_file_with_more_rows_than_the_limit_is_refused_before_it_is_re
     path = tmp_path / "rows.parquet"
     pl.select(pl.repeat(7, 12_000_000, dtype=pl.Int8).alias("id")).write_parquet(path)
     assert path.stat().st_size < MIB
-    for read in (rows, lambda path: list(stream_rows(path)), lambda path: list(read_predictions(path))):
+    for read in (rows, lambda path: list(stream_rows(path)), lambda path: lb.grade("rome", predictions=[path])):
         with pytest.raises(DataError, match=r"the file has more than 10,000,000 rows\. .*LAYTON_BATCH_MAX_ROWS"):
             read(path)
 
@@ -70,10 +69,10 @@ def test_a_parquet_file_with_more_rows_than_the_limit_is_refused_before_it_is_re
 READERS: tuple[tuple[str, Callable[[Path], object]], ...] = (
     ("x.jsonl", rows),
     ("x.jsonl", lambda path: list(stream_rows(path))),
-    ("x.jsonl", lambda path: list(read_predictions(path))),
+    ("x.jsonl", lambda path: lb.grade("rome", predictions=[path])),
     ("x.jsonl", lambda path: list(score_file.json_lines(path))),
     ("x.json", score_forms.read),
-    ("x.json", inspect_logs.read_zip),
+    ("x.eval", score_forms.read),
     ("x.json", json_list),
     ("x.json", lambda path: read_votes(str(path), "score")),
 )
@@ -85,7 +84,7 @@ def test_a_line_beyond_the_limit_is_named_and_a_pipe_is_refused_and_not_waited_f
 ) -> None:
     path = tmp_path / name
     if path.suffix == ".jsonl":
-        path.write_bytes(b'{"id": "a"}\n{"id": "' + b"b" * (3 * MIB) + b'"}\n')
+        path.write_bytes(b'{"id": "a", "question_id": "a"}\n{"id": "' + b"b" * (3 * MIB) + b'"}\n')
         with pytest.raises(DataError, match=r"line 2: the line has more than 1 MiB.*LAYTON_BATCH_MAX_ROW_MIB"):
             read(path)
         path.unlink()
@@ -107,12 +106,12 @@ def archive(path: Path, members: int, size: int = 10) -> Path:
 
 
 def test_an_archive_of_too_many_or_too_large_members_is_refused(tmp_path: Path, small: None) -> None:
-    assert len(inspect_logs.read_zip(archive(tmp_path / "good.eval", 10))) == 1
+    assert len(score_forms.read(archive(tmp_path / "good.eval", 10)) or ()) == 1
     for members, size, limit in ((21, 10, "MAX_MEMBERS"), (10, MIB // 2, "MAX_UNPACKED_MIB")):
         path = archive(tmp_path / f"{members}.eval", members, size)
         assert path.stat().st_size < MIB // 10
         with pytest.raises(DataError, match=limit):
-            inspect_logs.read_zip(path)
+            score_forms.read(path)
 
 
 # ---- the web
@@ -132,16 +131,24 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replies: dict[str, 
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", handle)
     words = "this machine or its local link, which is not followed|more than 3 MiB.*LAYTON_BATCH_MAX_DOWNLOAD_MIB"
     with pytest.raises(DataError, match=words):
-        addresses.fetch(HERE, tmp_path / "fetched", token=None, clock=ManualClock(0.0), waits=())
+        read_rows(HERE, tmp_path, Settings(tmp_path), ManualClock(0.0))
     return asked
 
 
 def test_a_download_that_inflates_without_an_end_is_given_up(
     tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    packed = httpx.ByteStream(gzip.compress(b" " * (8 * MIB)))
-    fetched(tmp_path, monkeypatch, {HERE: httpx.Response(200, headers={"content-encoding": "gzip"}, stream=packed)})
-    assert (tmp_path / "fetched").stat().st_size <= 3 * MIB
+    taken: list[bytes] = []
+
+    class Endless(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            packer = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+            while len(taken) < 8:
+                taken.append(packer.compress(b" " * MIB) + packer.flush(zlib.Z_SYNC_FLUSH))
+                yield taken[-1]
+
+    fetched(tmp_path, monkeypatch, {HERE: httpx.Response(200, headers={"content-encoding": "gzip"}, stream=Endless())})
+    assert len(taken) == 4
 
 
 @pytest.mark.parametrize("host", [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -14,8 +14,6 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
-import httpx
-import httpx2
 import pytest
 
 from layton_batch.batches import machine
@@ -25,6 +23,8 @@ from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import MatchingBatch, Response, Snapshot, Submission, Usage
 from layton_batch.states import Lifecycle
+from layton_batch.testing.providers import Answer, HandlerCall
+from tests.providers.conftest import answer_calls
 from tests.providers.documents import Json, read_cases
 from tests.support.batch_states import AT, COST, ended, flying, submitting
 from tests.support.tiers import FAMILIES, tiered
@@ -65,18 +65,13 @@ HEADERS = {"content-type": "application/json", "date": "Wed, 18 Nov 2026 12:00:0
 def replying(name: str, kind: str, bent: Sequence[bytes]) -> Iterator[None]:
     """Have both HTTP libraries get the last of ``bent`` in reply to calls of this kind, and what is sound to others."""
 
-    def handler(library: Any) -> Callable[..., Any]:
-        def handle(_transport: object, request: Any) -> Any:
-            is_results = any(word in request.url.path for word in ("results", "content", "download"))
-            its_kind = "results" if is_results else kind
-            body = bent[-1] if its_kind == kind else sound(name, its_kind)
-            return library.Response(200, headers=HEADERS, stream=library.ByteStream(body))
-
-        return handle
+    def answer(call: HandlerCall) -> Answer:
+        is_results = any(word in call.path for word in ("results", "content", "download"))
+        its_kind = "results" if is_results else kind
+        return Answer(200, bent[-1] if its_kind == kind else sound(name, its_kind), HEADERS)
 
     with pytest.MonkeyPatch.context() as patch:
-        for library in (httpx, httpx2):
-            patch.setattr(library.HTTPTransport, "handle_request", handler(library))
+        answer_calls(patch, answer)
         yield
 
 

@@ -16,13 +16,14 @@ from layton_batch.errors import (
     StoppedError,
     TransientProviderError,
 )
-from layton_batch.providers.protocol import ResultPart
-from layton_batch.providers.without_keys import without_keys
+from layton_batch.providers import provider_class
+from layton_batch.providers.protocol import Provider, ResultPart
 from layton_batch.records import Response, Snapshot, Submission
 from layton_batch.states import ErrorClass, Lifecycle
 from tests.batches.test_batch_results import decode, kept, line
+from tests.support.lab import lab, quiz_text
 
-KEY = "sk-a-secret-key-of-ours"
+KEY = "sandbox-key-openai"
 ENDED = Snapshot("b-1", "ended", Lifecycle.ENDED, results_ref="file-1")
 STUMBLES = (
     OverflowError("int too large to convert to float"),
@@ -33,30 +34,31 @@ STUMBLES = (
 )
 
 
-class Stumbling:
-    """A dialect whose every call raises ``error``."""
+@pytest.fixture(scope="module")
+def openai(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+    """The connection of a run to OpenAI."""
+    with lab(tmp_path_factory.mktemp("run")) as there, there.open(quiz_text()) as run:
+        yield run.providers.get("openai")
 
-    name = "stumbling"
 
-    def __init__(self, error: Exception) -> None:
-        self._error = error
+def stumble(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Let every call of OpenAI's dialect raise ``error``."""
 
-    def _call(self, *_arguments: object) -> Any:
-        raise self._error
+    def raises(*_arguments: object) -> Any:
+        raise error
 
-    upload = create = find = snapshot = cancel = about = _call
-
-    def results(self, _snapshot: Snapshot) -> Iterator[ResultPart]:
-        yield ResultPart("output", self._chunks(), self._call)
-
-    def _chunks(self) -> Iterator[bytes]:
+    def chunks() -> Iterator[bytes]:
         yield b"{}\n"
-        raise self._error
+        raise error
+
+    dialect = provider_class("openai")
+    for name in ("upload", "create", "find", "snapshot", "cancel", "about"):
+        monkeypatch.setattr(dialect, name, raises)
+    monkeypatch.setattr(dialect, "results", lambda *_: iter([ResultPart("output", chunks(), raises)]))
 
 
-def calls_of(error: Exception, submission: Submission) -> dict[str, Callable[[], object]]:
-    """Every call to a dialect that raises the error, as the stages make it."""
-    provider: Any = without_keys(Stumbling(error), KEY)  # type: ignore[arg-type]
+def calls_of(provider: Any, submission: Submission) -> dict[str, Callable[[], object]]:
+    """Every call to a dialect, as the stages make it."""
     return {
         "create": lambda: provider.create(submission),
         "upload": lambda: provider.upload(submission),
@@ -70,10 +72,13 @@ def calls_of(error: Exception, submission: Submission) -> dict[str, Callable[[],
 
 
 @pytest.mark.parametrize("error", STUMBLES, ids=lambda error: type(error).__name__)
-def test_whatever_a_dialect_raises_is_an_error_of_its_provider(error: Exception, submission: Submission) -> None:
-    for name, call in calls_of(error, submission).items():
+def test_whatever_a_dialect_raises_is_an_error_of_its_provider(
+    openai: Provider, submission: Submission, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    stumble(monkeypatch, error)
+    for name, call in calls_of(openai, submission).items():
         expected = AmbiguousCallError if name == "create" else ProviderReplyError
-        with pytest.raises(expected, match=f"stumbling: the reply could not be read: {type(error).__name__}") as raised:
+        with pytest.raises(expected, match=f"^openai: .*{type(error).__name__}") as raised:
             call()
         assert KEY not in str(raised.value)
 
@@ -83,19 +88,22 @@ def test_whatever_a_dialect_raises_is_an_error_of_its_provider(error: Exception,
     [StoppedError("stop"), FileError("gone"), TransientProviderError("busy"), FileNotFoundError(2, "gone", "b.jsonl")],
     ids=lambda error: type(error).__name__,
 )
-def test_errors_that_are_not_of_a_reply_stay_as_they_are(error: Exception, submission: Submission) -> None:
-    for call in calls_of(error, submission).values():
+def test_errors_that_are_not_of_a_reply_stay_as_they_are(
+    openai: Provider, submission: Submission, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    stumble(monkeypatch, error)
+    for call in calls_of(openai, submission).values():
         with pytest.raises(type(error)):
             call()
 
 
 def test_a_line_that_a_dialect_cannot_read_costs_its_row(tmp_path: Path) -> None:
-    def stumbling(content: bytes) -> Response:
+    def decode_or_stumble(content: bytes) -> Response:
         if b"c2" in content:
             raise OverflowError("int too large")
         return decode(content)
 
-    replies = read_replies(kept(tmp_path, line("c1", "a"), line("c2", "b"), line("c3", "c")), stumbling)
+    replies = read_replies(kept(tmp_path, line("c1", "a"), line("c2", "b"), line("c3", "c")), decode_or_stumble)
     assert [name for name, reply in replies.by_id.items() if reply.is_answer] == ["c1", "c3"]
     damaged = replies.by_id["c2"].response
     assert damaged.error_class is ErrorClass.UNREADABLE

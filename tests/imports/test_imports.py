@@ -13,6 +13,7 @@ from layton_batch.batches import batch_results
 from layton_batch.records import JsonValue
 from layton_batch.store.run_store import RunStore
 from tests.support.cli_harness import call, refused
+from tests.support.harness_files import write_lines
 from tests.support.lab import Lab, RunState, lab, manifest_text
 from tests.support.pages import without_pages as without_pages
 
@@ -33,23 +34,18 @@ def _items(there: Lab, text: str = MANIFEST) -> list[str]:
     return there.table(text, "items")["item_id"].to_list()
 
 
-def _write(path: Path, rows: Sequence[Mapping[str, JsonValue]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 def _answers(there: Lab, model: str, items: Sequence[str] = ()) -> Path:
     rows = [
         {"item_id": item, "answer": f"{model} says {item}", "justification": "I counted."}
         for item in items or _items(there)
     ]
-    return _write(there.folder / f"{model}-answers.jsonl", rows)
+    return write_lines(there.folder / f"{model}-answers.jsonl", rows)
 
 
 def _verdicts(there: Lab, items: Sequence[str], judge: str = JUDGE, *, right: bool = True) -> Path:
     said = json.dumps({"is_answer_correct": right, "is_justification_correct": right})
     rows = [{"custom_id": item, "answer": said, "model": judge} for item in items]
-    return _write(there.folder / f"{judge}.jsonl", rows)
+    return write_lines(there.folder / f"{judge}.jsonl", rows)
 
 
 def _import(there: Lab, *more: str | Path, text: str = MANIFEST) -> str:
@@ -173,7 +169,7 @@ def test_a_wrong_row_and_what_contradicts_the_run_is_refused_as_a_whole(there: L
     line, odd = json.loads(verdicts.read_text()), there.folder / "odd.jsonl"
     crow, larch = ("--model", "crow", "--predictions", answers), ("--model", "larch-2-mini")
     for changes in ({"custom_id": "nowhere"}, {"custom_id": None}, {"model": None}, {"answer": {"x": True}}, {}):
-        _write(odd, [line, line | changes])
+        write_lines(odd, [line, line | changes])
         assert f"{odd}, line 2: " in _refused(there, *crow, "--verdicts", odd)
     wrong: list[tuple[tuple[str | Path, ...], str]] = [
         ((*larch, "--predictions", answers), "'larch-2-mini'"),

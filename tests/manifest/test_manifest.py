@@ -50,12 +50,6 @@ def test_every_key_of_the_form_is_read(tmp_path: Path) -> None:
     assert (price.source, price.date) == ("the provider's page", "2026-11-01")
 
 
-def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
-    write(tmp_path, '[[judges]]\nname = "j"\nprovider = "groq"\nmodel = "x"\n', "p.toml")
-    found = load(tmp_path, MINIMAL + '[jury]\npanel = "p.toml"\n')
-    assert [judge.model.provider for judge in found.panel()] == ["groq"]
-
-
 # ---- what is wrong with one ----------------------------------------------------------------------------------------
 
 

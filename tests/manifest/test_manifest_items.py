@@ -1,4 +1,4 @@
-"""The items a manifest asks about, and the manifests that come with the package."""
+"""The items a manifest asks about."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.settings import Settings
 from tests.support.manifest_texts import ITEMS, MINIMAL, load
 from tests.support.manual_clock import ManualClock
-
-# ---- items ---------------------------------------------------------------------------------------------------------
 
 
 def items(tmp_path: Path, *rows: dict[str, str], limit: str = "") -> list[str]:
@@ -33,6 +31,3 @@ def test_items_are_read_checked_and_limited(tmp_path: Path) -> None:
         items(tmp_path, {"id": "a", "description": "Q", "split": "vlm"})
     with pytest.raises(DataError, match=r"items\.jsonl: line 2 \(item 'b'\): column 'description' is missing"):
         items(tmp_path, rows[0], {"id": "b"})
-
-
-# ---- the shipped manifests -----------------------------------------------------------------------------------------

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
 
-from layton_batch import model_table
-from layton_batch.manifest.checks import load_manifest
-from layton_batch.manifest.form import ModelTable
-from layton_batch.manifest.model_checks import ModelFindings, check_models
-from layton_batch.settings import Settings
-from tests.support.manifest_texts import HEAD, ITEMS, load
-from tests.support.manual_clock import ManualClock
+import layton_batch as lb
+from layton_batch.clock import SystemClock
+from tests.support.manifest_texts import HEAD, ITEMS, load, write
 from tests.support.paths import ROOT
 
 SHIPPED = ROOT / "manifests"
@@ -23,8 +22,20 @@ JUDGE_ON_SALE = JURY.format("mistral", "mistral-large-2512")
 OTHER = '[[jury.judges]]\nname = "k"\nprovider = "gemini"\nmodel = "gemini-3.1-pro-preview"\nsubstitute = true\n'
 
 
-def clock(day: date) -> ManualClock:
-    return ManualClock(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp())
+class Findings(NamedTuple):
+    """What `check` says of a manifest's models."""
+
+    refused: list[str]
+    warnings: list[str]
+
+
+def examined(path: Path, day: date = TODAY, **environment: str) -> Findings:
+    """Check a manifest on a day, where these variables are set and no others."""
+    at = datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp()
+    with mock.patch.dict(os.environ, environment, clear=True), mock.patch.object(SystemClock, "now", return_value=at):
+        rows: Any = lb.check(path, offline=True).as_json()
+    of_models = [(row["state"], row["detail"]) for row in rows if row["check"] == "models"]
+    return Findings(*([detail for state, detail in of_models if state == wanted] for wanted in ("bad", "note")))
 
 
 def model(provider: str, name: str, settings: str = "", shown: str = "m") -> str:
@@ -33,9 +44,8 @@ def model(provider: str, name: str, settings: str = "", shown: str = "m") -> str
 
 def found(
     folder: Path, models: str, *, day: date = TODAY, jury: str = JUDGE_ON_SALE + OTHER, **environment: str
-) -> ModelFindings:
-    manifest = load(folder, HEAD + ITEMS + models + jury)
-    return check_models(manifest, Settings.from_environment(environment, folder), clock(day))
+) -> Findings:
+    return examined(write(folder, HEAD + ITEMS + models + jury), day, **environment)
 
 
 # ---- every fact ----------------------------------------------------------------------------------------------------
@@ -91,7 +101,7 @@ def test_an_end_is_told_60_days_before_and_refused_from_its_day_on(
 def test_models_that_the_table_lacks_are_told_in_one_line(tmp_path: Path) -> None:
     models = model("openai", "gpt-9") + model("groq", "new", shown="n") + model("openai", "gpt-5.1", shown="o")
     findings = found(tmp_path, models)
-    assert findings.refused == ()
+    assert findings.refused == []
     (said,) = findings.warnings
     assert said.endswith("(not in our table): openai gpt-9, groq new")
     elsewhere = found(tmp_path, models, GROQ_BASE_URL="http://127.0.0.1:1")  # any name may be right there
@@ -118,39 +128,28 @@ def test_a_judge_is_checked_where_it_sits_and_only_there(tmp_path: Path) -> None
     (refused,) = found(tmp_path, model("openai", "gpt-5.1"), jury=gone).refused
     assert refused.startswith("model 'j' (gemini): gemini-3-pro-preview was shut down")
     seated = JUDGE_ON_SALE + OTHER.replace("gemini-3.1-pro-preview", "gemini-3-pro-preview")
-    assert found(tmp_path, model("openai", "gpt-5.1"), jury=seated).refused == ()
+    assert found(tmp_path, model("openai", "gpt-5.1"), jury=seated).refused == []
 
 
 # ---- the shipped manifests -----------------------------------------------------------------------------------------
 
 
 def test_every_model_of_todays_manifest_is_known_on_sale_and_takes_its_settings() -> None:
-    findings = check_models(load_manifest(SHIPPED / "layton-today.toml"), Settings(SHIPPED), clock(TODAY))
-    assert findings.refused == ()
+    findings = examined(SHIPPED / "layton-today.toml")
+    assert findings.refused == []
     assert [line for line in findings.warnings if "claude-opus-4-5-20251101 may be shut down" not in line] == []
 
 
-@pytest.mark.parametrize(
-    ("provider", "model", "family"),
-    [
-        ("openrouter", "google/gemini-3.8-flash", "gemini"),
-        ("openrouter", "x-ai/grok-4.7", "xai"),
-        ("openrouter", "z-ai/glm-5.3", "z-ai"),
-        ("openrouter", "~anthropic/claude-sonnet-latest", "anthropic"),
-        ("openrouter", "auto", "openrouter"),
-        ("groq", "openai/gpt-oss-120b", "groq"),
-    ],
-)
-def test_a_model_of_openrouter_is_of_the_family_of_its_maker(provider: str, model: str, family: str) -> None:
-    table = ModelTable(name="m", provider=provider, model=model)
-    assert table.spec().family == family
-    assert ModelTable(name="m", provider=provider, model=model, family="own").spec().family == "own"
-
-
-ENTRY = '[[openai]]\nmodels = ["{}"]\nsource = "{}"\nas_of = 2026-11-22\n'
-
-
-@pytest.mark.parametrize("wrong", ['efforts = ["hihg"]\n', "shut_down = 2026-01-01\n", 'ends = "soon"\n'])
-def test_an_entry_that_cannot_be_read_is_an_error(wrong: str) -> None:
-    with pytest.raises(ValueError, match="validation error"):
-        model_table.parse(ENTRY.format("x", "y") + wrong)
+def test_a_model_of_openrouter_is_of_the_family_of_its_maker(tmp_path: Path) -> None:
+    families = {
+        ("openrouter", "google/gemini-3.8-flash"): "gemini",
+        ("openrouter", "x-ai/grok-4.7"): "xai",
+        ("openrouter", "z-ai/glm-5.3"): "z-ai",
+        ("openrouter", "~anthropic/claude-sonnet-latest"): "anthropic",
+        ("openrouter", "auto"): "openrouter",
+        ("groq", "openai/gpt-oss-120b"): "groq",
+    }
+    for own in ("", 'family = "own"'):
+        models = (model(provider, name, own, shown=name) for provider, name in families)
+        specs = load(tmp_path, HEAD + ITEMS + "".join(models)).model_specs()
+        assert [spec.family for spec in specs] == (["own"] * len(specs) if own else list(families.values()))

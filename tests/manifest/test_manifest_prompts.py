@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.commands.check import examine
+import layton_batch as lb
 from layton_batch.errors import ManifestError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.prompt_files import MOST_BYTES, PromptFiles
-from layton_batch.settings import Settings
 from tests.support.file_site import FileSite
 from tests.support.manifest_texts import MINIMAL, write
 
@@ -52,15 +50,13 @@ def test_a_prompt_at_an_address_is_the_same_as_one_in_a_file(tmp_path: Path, web
 def test_a_run_goes_on_with_its_frozen_copy_and_asks_nobody(tmp_path: Path, web: FileSite) -> None:
     path, runs = manifest(tmp_path, f"{web.url}/judge.txt"), tmp_path / "runs"
     web.serve("/judge.txt", b"Be fair.")
-    first = load_manifest(path)
-    begin(first, runs)
+    begin(load_manifest(path), runs)
     web.calls.clear()
     web.replies.clear()
-    assert load_manifest(path, PromptFiles(runs=runs)).identity() == first.identity()
-    assert load_manifest(path, PromptFiles(runs=runs, offline=True)).identity() == first.identity()
-    assert examine(path, Settings(tmp_path, {}), runs, offline=True)
+    for offline in (False, True):
+        assert lb.check(path, runs=runs, offline=offline).as_json()
     with pytest.raises(ManifestError, match="no run has a copy"):
-        examine(path, Settings(tmp_path, {}), offline=True)
+        lb.check(path, offline=True)
     assert web.asked == []
 
 
@@ -70,7 +66,7 @@ def test_a_run_goes_on_with_its_frozen_copy_and_asks_nobody(tmp_path: Path, web:
         (None, "there is no such file"),
         (b"\xff\xfe", "is not UTF-8 text"),
         (b"\n<!DOCTYPE html><html>", "is a web page, not a text file; give the address of the raw file"),
-        (b"x" * (MOST_BYTES + 1), "too many for a prompt"),
+        (b"x" * 1_000_001, "too many for a prompt"),
     ],
 )
 def test_what_cannot_be_had_is_told_with_its_key_and_address(

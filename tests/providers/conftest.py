@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import httpx
+import httpx2
 import pytest
 
 from layton_batch.providers import closing, connect
@@ -28,6 +30,7 @@ BASE_PATHS = {
 Connected = tuple[Provider, Loopback]
 Serve = Callable[..., Connected]
 Play = Callable[..., Connected]
+Wire = Callable[..., list[HandlerCall]]
 
 
 def _connected(stack: ExitStack, name: str, server: Loopback, timeout: float = 10.0) -> Provider:
@@ -72,6 +75,32 @@ def play() -> Iterator[Play]:
             return provider, server
 
         yield say
+
+
+def answer_calls(
+    patch: pytest.MonkeyPatch, answer: Callable[[HandlerCall], Answer], size: int = 1 << 16
+) -> list[HandlerCall]:
+    """Let no call of either HTTP library leave this process, whatever its host; replies come in pieces of ``size``.
+    Return the list of calls to come."""
+    calls: list[HandlerCall] = []
+
+    def handle(library: Any, request: Any) -> Any:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        calls.append(HandlerCall(request.method, request.url.raw_path.decode(), headers, request.read()))
+        said = answer(calls[-1])
+        pieces = [said.body[at : at + size] for at in range(0, len(said.body), size)]
+        stream = type("Pieces", (library.SyncByteStream,), {"__iter__": lambda _self: iter(pieces)})()
+        return library.Response(said.status, headers=dict(said.headers), stream=stream)
+
+    for library in (httpx, httpx2):
+        called = partial(handle, library)
+        patch.setattr(library.HTTPTransport, "handle_request", lambda _self, asked, go=called: go(asked))
+    return calls
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    return partial(answer_calls, monkeypatch)
 
 
 def as_answer(said: Any) -> Answer:

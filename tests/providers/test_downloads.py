@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from layton_batch.errors import NotFoundError, ProviderReplyError, TransientProviderError
-from layton_batch.providers import closing, connect, vertex
-from layton_batch.providers.inline import ReplyResults
+from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import JsonValue, Snapshot
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.testing.providers import Answer, HandlerCall
 
-from .conftest import Play, Serve, reply
+from .conftest import Play, Wire, reply
 
 FILES = ("openai", "groq", "doubleword", "together", "mistral")
 """Providers with a file of results and one of errors."""
@@ -79,46 +79,57 @@ def test_a_file_that_is_gone_or_incomplete_says_so(play: Play) -> None:
 # ---- inline at OpenRouter --------------------------------------------------------------------------------------------
 
 
-def test_inline_results_come_as_lines_in_order_and_a_reply_that_breaks_off_is_none(play: Play) -> None:
-    rows: JsonValue = [{"custom_id": name, "response": {"status_code": 200, "body": {}}} for name in "ab"]
-    whole = json.dumps({"id": "batch_1", "status": "completed", "results": rows}, indent=2).encode()
-    provider, _ = play("openrouter", {"": Answer(200, whole)})
-    lines = downloaded(provider, provider.snapshot("batch_1"))["output"].splitlines()
-    assert [json.loads(line) for line in lines] == rows
-    provider, _ = play("openrouter", {"": Answer(200, whole[:-40], {"content-length": str(len(whole))})})
+def test_a_reply_that_breaks_off_is_none(play: Play) -> None:
+    whole = json.dumps({"id": "batch_1", "status": "completed", "results": []}).encode()
+    provider, _ = play("openrouter", {"": Answer(200, whole[:-4], {"content-length": str(len(whole))})})
     for read in (lambda: provider.snapshot("batch_1"), lambda: downloaded(provider)):
         with pytest.raises(TransientProviderError):
             read()
 
 
-def test_results_are_taken_out_of_a_reply_however_it_is_cut_into_pieces() -> None:
+Inline = Callable[..., tuple[Snapshot, bytes]]
+
+
+@pytest.fixture
+def inline(wire: Wire) -> Iterator[Inline]:
+    """``inline(raw, size)``: what OpenRouter's reply says of the batch, and the lines of its results."""
+    with closing(connect("openrouter", Access("key", "https://198.51.100.1/api/v1"))) as provider:
+
+        def read(raw: bytes, size: int = 1 << 16) -> tuple[Snapshot, bytes]:
+            wire(lambda _call: Answer(200, raw, {"content-type": "application/json"}), size)
+            return provider.snapshot("batch_1"), downloaded(provider)["output"]
+
+        yield read
+
+
+def test_results_are_taken_out_of_a_reply_however_it_is_cut_into_pieces(inline: Inline) -> None:
     results: JsonValue = [{"custom_id": "a", "x": 'he said "[{,\\" ok\n'}, {"y": [1, {"results": [3]}]}]
-    told: dict[str, JsonValue] = {"id": "results", "results": results, "usage": {"results": [1, 2]}}
-    raw = json.dumps(told, indent=2).encode()
+    usage: JsonValue = {"results": [1, 2], "prompt_tokens": 20, "completion_tokens": 40}
+    raw = json.dumps({"id": "results", "status": "completed", "results": results, "usage": usage}, indent=2).encode()
     for size in range(1, len(raw) + 1):
-        found = ReplyResults((raw[at : at + size] for at in range(0, len(raw), size)), "results", "p", "a reply")
-        assert [json.loads(line) for line in found] == results
-        assert found.rest() == {**told, "results": []}
+        reading, lines = inline(raw, size)
+        assert [json.loads(line) for line in lines.splitlines()] == results
+        assert reading.stated_usage is not None
+        assert (reading.provider_status, reading.stated_usage.output_tokens) == ("completed", 40)
 
 
 @pytest.mark.parametrize("damaged", [
     b'{"custom_id": "b", "x": "\t"}', b'{"custom_id": "b", "x": "\\x"}', b'{"custom_id": "b", "n": 01}', b"{1}",
     b'{"custom_id": "b", "n": ' + b"1" * 5000 + b"}", b'{"custom_id": "b", "x": "\\ud83d"}', b"[" * 5000 + b"]" * 5000,
 ])  # fmt: skip
-def test_a_damaged_row_within_a_reply_costs_no_other_one(damaged: bytes) -> None:
-    found = ReplyResults([b'{"id": "i", "results": [{"a": 1}, ' + damaged + b', {"c": 3}]}'], "results", "p", "a reply")
-    assert list(found) == [b'{"a": 1}', damaged, b'{"c": 3}']
-    assert found.rest() == {"id": "i", "results": []}
+def test_a_damaged_row_within_a_reply_costs_no_other_one(inline: Inline, damaged: bytes) -> None:
+    raw = b'{"id": "i", "results": [{"a": 1}, ' + damaged + b', {"c": 3}], "status": "completed"}'
+    reading, lines = inline(raw)
+    assert (reading.provider_status, lines.splitlines()) == ("completed", [b'{"a": 1}', damaged, b'{"c": 3}'])
 
 
 @pytest.mark.parametrize("raw", [
     b'{"results": [{"a": 1}', b'{"results": [{"a": 1}]', b'{"results": [{"a": "x', b"{", b"", b"[]", b"<html>",
     b'{"results": [}',
 ])  # fmt: skip
-def test_a_reply_that_ends_within_the_results_or_is_no_object_is_not_taken_for_all(raw: bytes) -> None:
-    results = ReplyResults([raw], "results", "p", "a reply")
+def test_a_reply_that_ends_within_the_results_or_is_no_object_is_not_taken_for_all(inline: Inline, raw: bytes) -> None:
     with pytest.raises(ProviderReplyError):
-        (list(results), results.rest())
+        inline(raw)
 
 
 # ---- pages at xAI ----------------------------------------------------------------------------------------------------
@@ -146,7 +157,7 @@ def test_what_is_no_page_is_not_an_empty_one(play: Play, page: JsonValue) -> Non
 
 
 def test_vertexs_results_are_told_from_errors_and_taken_up_where_they_broke_off(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
+    wire: Wire,
 ) -> None:
     objects = {
         "o/errors_0.jsonl": b'{"key": "c-2"}', "o/notes.txt": b"", "o2/predictions_0.jsonl": b"another job's",
@@ -155,7 +166,7 @@ def test_vertexs_results_are_told_from_errors_and_taken_up_where_they_broke_off(
     names = [name for name in objects if name.startswith("o/")]
 
     def answer(call: HandlerCall) -> Answer:
-        assert call.headers["authorization"] == "Bearer token"
+        assert (call.headers["host"], call.headers["authorization"]) == ("storage.googleapis.com", "Bearer token")
         if "alt=media" in call.path:
             start = int(call.headers.get("range", "bytes=0-")[6:-1])
             body = objects[next(name for name in objects if name.replace("/", "%2F") in call.path)]
@@ -163,8 +174,7 @@ def test_vertexs_results_are_told_from_errors_and_taken_up_where_they_broke_off(
         shown = names[2:] if "pageToken=more" in call.path else names[:2]  # two a page
         return reply({"items": [{"name": name} for name in shown], "nextPageToken": "" if shown[1:] == [] else "more"})
 
-    _, storage = serve("openai", answer)
-    monkeypatch.setattr(vertex, "STORAGE", storage.url)
+    wire(answer)
     address = "https://l-1-aiplatform.googleapis.com/v1/projects/p-1/locations/l-1?gcs=gs://bucket/runs/"
     with closing(connect("vertex", Access("token", address))) as provider:
         parts = list(provider.results(snapshot("gs://bucket/o")))

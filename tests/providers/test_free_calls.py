@@ -18,12 +18,12 @@ from layton_batch.errors import (
     RequestRefusedError,
     TransientProviderError,
 )
-from layton_batch.providers import closing, connect, vertex
+from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access
 from layton_batch.records import JsonValue, Submission
 from layton_batch.testing.providers import Answer, HandlerCall
 
-from .conftest import KEY, Play, Serve, reply, routes
+from .conftest import KEY, Play, Serve, Wire, reply, routes
 from .documents import anthropic_batch, gemini_batch, mistral_job
 
 LISTS = {"openai": "/v1/files", "groq": "/openai/v1/files", "doubleword": "/v1/files", "mistral": "/v1/files"}
@@ -117,16 +117,14 @@ def test_an_upload_to_gemini_is_named_by_us_and_a_second_one_finds_the_first(
                 serve("gemini", resumable(refused, other))[0].upload(submission)
 
 
-def test_an_upload_to_vertex_replaces_its_first(
-    serve: Serve, submission: Submission, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, storage = serve("openai", reply({"name": "x"}))
-    monkeypatch.setattr(vertex, "STORAGE", storage.url)
+def test_an_upload_to_vertex_replaces_its_first(wire: Wire, submission: Submission) -> None:
+    calls = wire(lambda _call: reply({"name": "x"}))
     address = "https://europe-west4-aiplatform.googleapis.com/v1/projects/p-1/locations/europe-west4?gcs=gs://bucket/r/"
     with closing(connect("vertex", Access("token", address))) as provider:
         for _ in range(2):
             assert provider.upload(submission) == "gs://bucket/r/inputs/the-model/tag-b1.jsonl"
-    first, again = storage.calls
+    first, again = calls
+    assert first.headers["host"] == "storage.googleapis.com"
     assert first.path.startswith("/upload/storage/v1/b/bucket/o?")
     assert all(part in first.path for part in ("uploadType=media", "r%2Finputs%2Fthe-model%2Ftag-b1.jsonl"))
     assert (first.path, first.body, first.headers["authorization"]) == (

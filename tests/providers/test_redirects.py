@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-import httpx
 import pytest
 
 from layton_batch.errors import AmbiguousCallError, ProviderError, ProviderReplyError
-from layton_batch.providers import BUILT_IN
-from layton_batch.providers.http_client import open_client
+from layton_batch.providers import BUILT_IN, closing, connect
 from layton_batch.providers.protocol import Access
 from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 
-from .conftest import KEY, Play, Serve, reply
+from .conftest import KEY, Play, Serve, Wire, reply
 from .documents import anthropic_batch, gemini_batch, mistral_job
 
 BATCHES = {"anthropic": anthropic_batch(), "gemini": gemini_batch(), "mistral": mistral_job()}
@@ -100,13 +98,16 @@ def test_results_that_have_moved_on_the_same_host_are_read_there(play: Play, nam
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "169.254.169.254", "[::1]", "0.0.0.0"])
-def test_no_reply_from_elsewhere_leads_a_call_to_this_machine(host: str) -> None:
-    transport = httpx.MockTransport(lambda _request: httpx.Response(302, headers={"location": f"http://{host}/latest"}))
-    access = Access(KEY, base_url="https://198.51.100.1/v1")
-    with open_client("httpx", access, transport=transport) as client:
-        for send in (
-            lambda: client.get("https://198.51.100.1/v1/files/f-1/content"),
-            lambda: client.put(f"http://{host}/bucket"),
+def test_no_reply_from_elsewhere_leads_a_call_to_this_machine(wire: Wire, submission: Submission, host: str) -> None:
+    address, there = "https://198.51.100.1", {"location": f"http://{host}/latest", "x-together-file-id": "file-1"}
+    calls = wire(lambda _call: Answer(302, b"", there))
+    for name, base, read in (
+        ("openai", f"{address}/v1", lambda provider: list(next(iter(provider.results(ENDED))).chunks)),
+        ("together", address, lambda provider: provider.upload(submission)),  # to the address that a reply names
+    ):
+        with (
+            closing(connect(name, Access(KEY, base))) as provider,
+            pytest.raises(ProviderReplyError, match="leads"),
         ):
-            with pytest.raises(ProviderReplyError, match="not followed"):
-                send()
+            read(provider)
+    assert {call.headers["host"] for call in calls} == {"198.51.100.1"}

@@ -6,12 +6,10 @@ import re
 import tomllib
 from importlib.metadata import version
 
-from layton_batch.providers import anthropic as our_anthropic
-from layton_batch.providers import gemini as our_gemini
 from layton_batch.testing.providers import Loopback
 from tests.support.paths import ROOT
 
-from .conftest import reply
+from .conftest import Play, reply
 from .documents import anthropic_batch, gemini_batch
 
 MAJORS = {"openai": 3, "anthropic": 2, "google-genai": 3, "mistralai": 3, "together": 3, "groq": 1}
@@ -26,7 +24,7 @@ def test_the_major_of_each_sdk_is_installed_capped_and_locked() -> None:
         assert cap.endswith(f",<{major + 1}")
 
 
-def test_the_sdks_speak_the_versions_that_we_pin() -> None:
+def test_the_sdks_speak_the_versions_that_we_pin(play: Play) -> None:
     import anthropic
     from google import genai
 
@@ -35,9 +33,13 @@ def test_the_sdks_speak_the_versions_that_we_pin() -> None:
         anthropic.Anthropic(api_key="k", base_url=server.url) as client,
     ):
         client.messages.batches.retrieve("msgbatch_1")
-    assert [call.headers["anthropic-version"] for call in server.calls] == [our_anthropic.VERSION] == ["2026-10-21"]
+    provider, ours = play("anthropic", {"": anthropic_batch()})
+    provider.snapshot("msgbatch_1")
+    assert {call.headers["anthropic-version"] for call in (*server.calls, *ours.calls)} == {"2026-10-21"}
     with Loopback(reply(gemini_batch())) as server:
-        google = genai.Client(vertexai=False, api_key="k", http_options={"base_url": server.url})  # type: ignore[arg-type]
+        google = genai.Client(vertexai=False, api_key="k", http_options={"base_url": server.url})
         google.batches.get(name="batches/1")
         google.close()
-    assert [call.path for call in server.calls] == [f"/{our_gemini.VERSION}/batches/1"] == ["/v1/batches/1"]
+    provider, ours = play("gemini", {"": gemini_batch()})
+    provider.snapshot("batches/1")
+    assert [call.path for call in (*server.calls, *ours.calls)] == ["/v1/batches/1"] * 2

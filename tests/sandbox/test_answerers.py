@@ -12,7 +12,6 @@ import pytest
 from layton_batch.commands.known_items import replayed
 from layton_batch.errors import DataError
 from layton_batch.sandbox import Answerer, Question
-from layton_batch.sandbox.answerers.replay import UnknownRequestError
 from layton_batch.tasks import load_task
 from layton_batch.tasks.protocol import TaskOptions
 
@@ -84,7 +83,7 @@ def test_a_verdict_is_that_of_the_recording_the_judge_is_shown_and_nothing_else_
         judging("Bob", "Never said.", "umpire-1"), judging("Ann", "Because.", "vicar"),
         judging("Ann", "Because.", "umpire-2"),
     ):  # fmt: skip
-        with pytest.raises(UnknownRequestError):
+        with pytest.raises(LookupError, match=r"recorded|submission"):
             known.answer(question)
     with pytest.raises(DataError, match="row 2"):
         replay(tmp_path, {"id": "x", "text": "y"})

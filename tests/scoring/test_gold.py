@@ -106,6 +106,21 @@ def test_the_same_prediction_twice_is_refused_with_both_places_and_another_hint_
         gold(tmp_path, first, other, first, other)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        ({"judge_model_b": "x"}, {"judge_model_b": "y"}, "one gold set has one jury"),
+        ({"judge_model_b": 5}, {}, "must be text or null"),
+        ({"judge_settings_b": "[]"}, {}, "must be a JSON object"),
+    ],
+)
+def test_records_of_a_judge_that_contradict_each_other_are_refused(
+    tmp_path: Path, first: dict[str, Cell], second: dict[str, Cell], reason: str
+) -> None:
+    with pytest.raises(DataError, match=reason):
+        gold(tmp_path, row(**first), row(**{"riddle_id": "r2", **second}))
+
+
 def test_a_label_that_a_later_sample_brings_is_not_lost(tmp_path: Path) -> None:
     unlabelled = dict.fromkeys(("human_answer_correct", "human_justification_correct", "human_both_correct"))
     found = gold(tmp_path, row(sample=1, **unlabelled), row(sample=2), row(sample=3))

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
+import layton_batch as lb
 from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.gold import judged_of, read_gold
-from layton_batch.scoring.judge_quality import Diagnosis, JudgeDrift, diagnose, is_drift
-from layton_batch.scoring.judges_told import JudgeNote, Section, diagnosis_told
+from layton_batch.scoring.judge_quality import JudgeDrift, drift_of, is_drift
 from layton_batch.scoring.leaderboard import ScoringRules
-from layton_batch.settings import Settings
 from layton_batch.stats.distributions import exact_sign_test
+from tests.scoring.gold_tables import Answer, gold_table
 from tests.stats.boards import LAYTON, read_json
-from tests.support.evidence import Ballot, Judged, Label, Rows, frames, judged_frame
+from tests.support.evidence import Ballot, Label, Rows, frames
 
 METRICS = {
     "both_correct": "both_correct",
@@ -36,30 +37,24 @@ ACCURACY = {
 """Recorded ends of the accuracy's interval on `both_correct`."""
 
 
+Diagnosis = Mapping[str, Any]
+
+
 @cache
 def real(metric: str) -> tuple[Diagnosis, dict[str, Any]]:
     """The diagnosis of the real verdicts, and the recorded one."""
-    gold = read_gold(str(LAYTON / "ppi_llm.jsonl"), LAYTON, Settings.from_process(), keep_texts=False)
-    diagnosis = diagnose(judged_of(gold, metric), JuryBoard(*frames([]), ScoringRules(metric=metric)))
-    return diagnosis, read_json("diagnostics_llm.json")[f"llm/{METRICS[metric]}"]
+    found: Any = lb.judges(str(LAYTON / "ppi_llm.jsonl"), metric=metric).as_json()
+    return found, read_json("diagnostics_llm.json")[f"llm/{METRICS[metric]}"]
 
 
-def examined(rows: list[Judged]) -> Diagnosis:
-    return diagnose(judged_frame(rows), JuryBoard(*frames([]), ScoringRules()))
-
-
-def made(*answers: tuple[str, dict[str, bool], bool | None]) -> Diagnosis:
-    """The diagnosis of answers by (family, verdicts by judge, label)."""
-    return examined(
-        [
-            Judged(Entrant(f"{family}-1", family, 0), family, f"i{number}", verdicts, human)
-            for number, (family, verdicts, human) in enumerate(answers)
-        ]
-    )
-
-
-def section(diagnosis: Diagnosis, key: str) -> Section:
-    return next(part for part in diagnosis_told(diagnosis) if part.key == key)
+def made(*answers: tuple[str, dict[str, bool], bool | None], items: int = 1000) -> Diagnosis:
+    """The diagnosis of answers by (family, verdicts by judge, label), which are to so many items at most."""
+    table = gold_table([
+        Answer(Entrant(f"{family}-{number // items}", family, 0), f"i{number % items}", verdicts, human)
+        for number, (family, verdicts, human) in enumerate(answers)
+    ])  # fmt: skip
+    found: Any = lb.judges(table).as_json()
+    return found  # type: ignore[no-any-return]
 
 
 # ---- as recorded ---------------------------------------------------------------------------------------------------
@@ -69,45 +64,36 @@ def section(diagnosis: Diagnosis, key: str) -> Section:
 @pytest.mark.parametrize("metric", METRICS)
 def test_judges_and_jury_against_people_as_recorded(metric: str) -> None:
     diagnosis, recorded = real(metric)
-    for finding in diagnosis.judges:
-        report, want = finding.report, recorded["judges"][finding.judge]
+    for finding in diagnosis["judges"]:
+        report, want = finding["report"], recorded["judges"][finding["judge"]]
         names = ("labels", "true_positives", "true_negatives", "false_positives", "false_negatives")
-        assert [getattr(report, name) for name in names] == [want[name] for name in ("n", "tp", "tn", "fp", "fn")]
-        ours = (report.accuracy, report.kappa, report.sensitivity, report.specificity)
+        assert [report[name] for name in names] == [want[name] for name in ("n", "tp", "tn", "fp", "fn")]
+        ours = [report[name] for name in ("accuracy", "kappa", "sensitivity", "specificity")]
         theirs = [want[name] for name in ("accuracy", "cohen_kappa", "sensitivity", "specificity")]
         assert ours == pytest.approx(theirs, abs=6e-5)
-        assert report.leniency is not None
-        assert 100 * report.leniency == pytest.approx(want["leniency_pts"], abs=0.0051)
+        assert 100 * report["leniency"] == pytest.approx(want["leniency_pts"], abs=0.0051)
         if metric == "both_correct":
-            assert (report.lower, report.upper) == pytest.approx(ACCURACY[finding.judge], abs=6e-4)
-    jury, agree = diagnosis.jury, diagnosis.agreement
-    assert (jury.labels, agree.items) == (recorded["n_labels"], recorded["agreement"]["items"])
-    of_jury = (
-        jury.majority_accuracy,
-        jury.majority_kappa,
-        agree.unanimous,
-        agree.fleiss_kappa,
-        agree.krippendorff_alpha,
-    )
-    theirs = [recorded["jury"][name] for name in ("majority_accuracy", "majority_kappa")]
-    theirs += [recorded["agreement"][name] for name in ("unanimous_rate", "fleiss_kappa", "krippendorff_alpha")]
-    assert of_jury == pytest.approx(theirs, abs=6e-5)
-    assert jury.bias is not None
-    assert 100 * jury.bias == pytest.approx(recorded["jury"]["bias_pts"], abs=0.0051)
-    assert {f"{b.yes / b.total:.4f}".rstrip("0"): [b.positives, b.labels] for b in diagnosis.bins} == {
-        f"{float(k):.4f}".rstrip("0"): v for k, v in recorded["calibration"].items()
-    }
+            assert (report["lower"], report["upper"]) == pytest.approx(ACCURACY[finding["judge"]], abs=6e-4)
+    jury, agree = diagnosis["jury"], diagnosis["agreement"]
+    assert (jury["labels"], agree["items"]) == (recorded["n_labels"], recorded["agreement"]["items"])
+    for name in ("majority_accuracy", "majority_kappa"):
+        assert jury[name] == pytest.approx(recorded["jury"][name], abs=6e-5)
+    for name, theirs_is in (("unanimous", "unanimous_rate"), ("fleiss_kappa",) * 2, ("krippendorff_alpha",) * 2):
+        assert agree[name] == pytest.approx(recorded["agreement"][theirs_is], abs=6e-5)
+    assert 100 * jury["bias"] == pytest.approx(recorded["jury"]["bias_pts"], abs=0.0051)
+    rates = {f"{b['yes'] / b['total']:.4f}".rstrip("0"): [b["positives"], b["labels"]] for b in diagnosis["bins"]}
+    assert rates == {f"{float(k):.4f}".rstrip("0"): v for k, v in recorded["calibration"].items()}
 
 
 @pytest.mark.shared_data
 def test_what_the_jury_gets_wrong_is_listed_item_by_item() -> None:
     diagnosis, _ = real("answer_correct")
-    mistakes = diagnosis.mistakes
-    assert diagnosis.jury.majority_accuracy == pytest.approx(1 - len(mistakes) / diagnosis.jury.labels)
-    contested = [mistake.contested for mistake in mistakes]
+    mistakes, jury = diagnosis["mistakes"], diagnosis["jury"]
+    assert jury["majority_accuracy"] == pytest.approx(1 - len(mistakes) / jury["labels"])
+    contested = [mistake["contested"] for mistake in mistakes]
     assert contested == sorted(contested)
     # two answers that all judges took
-    assert [mistake.human for mistake in mistakes if not mistake.contested] == [False, False]
+    assert [mistake["human"] for mistake in mistakes if not mistake["contested"]] == [False, False]
 
 
 # ---- made up -------------------------------------------------------------------------------------------------------
@@ -121,28 +107,24 @@ def test_leniency_by_family() -> None:
         ("b", {"hawk": True, "jay": True}, None),
     )
     table = {
-        (finding.judge, group.family): (group.labels, group.leniency)
-        for finding in diagnosis.judges
-        for group in finding.by_family
+        (finding["judge"], group["family"]): (group["labels"], group["leniency"])
+        for finding in diagnosis["judges"]
+        for group in finding["by_family"]
     }
     assert table == {
         ("owl", "a"): (2, 0.5), ("owl", "b"): (1, 0.0), ("hawk", "a"): (2, 0.0), ("hawk", "b"): (1, 0.0),
         ("jay", "a"): (1, -1.0),
     }  # fmt: skip
-    (finding,) = made(*[("a", {"owl": True}, True)] * 50).judges  # verdicts that never err leave an error open
-    assert finding.by_family[0].standard_error == pytest.approx(0.02, abs=0.002)
+    (finding,) = made(*[("a", {"owl": True}, True)] * 50)["judges"]  # verdicts that never err leave an error open
+    assert finding["by_family"][0]["standard_error"] == pytest.approx(0.02, abs=0.002)
 
 
 def test_answers_to_one_item_count_as_one_piece_of_evidence() -> None:
     def half_width(items: int) -> float:
-        rows = [
-            Judged(Entrant(f"m{number}", "acme", 0), "acme", f"i{number % items}", {"owl": True}, human=number % 5 > 0)
-            for number in range(100)
-        ]
-        (found,) = examined(rows).jury_by_family
-        assert (found.labels, found.leniency) == (100, pytest.approx(0.2))
-        assert found.half_width is not None
-        return found.half_width
+        answers = [("acme", {"owl": True}, number % 5 > 0) for number in range(100)]
+        (found,) = made(*answers, items=items)["jury_by_family"]
+        assert (found["labels"], found["leniency"]) == (100, pytest.approx(0.2))
+        return float(found["half_width"])
 
     assert half_width(5) > 3 * half_width(100)
 
@@ -152,13 +134,10 @@ def test_answers_to_one_item_count_as_one_piece_of_evidence() -> None:
 WHO = Entrant("finch", "birds", 0)
 
 
-def judged_again(before: list[bool], now: list[bool]) -> Diagnosis:
-    return examined(
-        [
-            Judged(WHO, "birds", f"i{number}", {"owl": later}, human=None, recorded={"owl": first})
-            for number, (first, later) in enumerate(zip(before, now, strict=True))
-        ]
-    )
+def judged_again(before: list[bool], now: list[bool]) -> JudgeDrift:
+    pairs = {"judge": ["owl"] * len(now), "recorded": before, "verdict": now, "human": [None] * len(now)}
+    (found,) = drift_of(pl.DataFrame(pairs, schema_overrides={"human": pl.Boolean}), 0.95)
+    return found
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (0, 2), (1, 0), (3, 8), (9, 8)])
@@ -168,18 +147,14 @@ def test_the_p_value_is_that_of_the_exact_test(first: int, second: int) -> None:
 
 
 def test_a_judge_that_became_stricter_is_named_with_its_counts() -> None:
-    diagnosis = judged_again([True] * 80, [number >= 12 for number in range(80)])
-    (found,) = diagnosis.drift
+    found = judged_again([True] * 80, [number >= 12 for number in range(80)])
     assert (found.judge, found.answers, found.more_yes, found.fewer_yes) == ("owl", 80, 0, 12)
     assert found.p_value < 0.001
-    (note,) = section(diagnosis, "drift").parts
-    assert isinstance(note, JudgeNote)
-    assert "0 more and 12 fewer (p 0.000)" in note.text
 
 
 def test_the_detectable_shift_is_found_about_as_often_as_is_told() -> None:
     rng, answers, share = np.random.default_rng(7), 400, 0.08
-    (drift,) = judged_again([True] * answers, [number >= share * answers for number in range(answers)]).drift
+    drift = judged_again([True] * answers, [number >= share * answers for number in range(answers)])
     up, down = (share - drift.detectable) / 2, (share + drift.detectable) / 2
     found = 0
     for _ in range(400):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import random
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -13,10 +13,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from layton_batch.cli.surface import print_document
+import layton_batch as lb
 from layton_batch.errors import DataError
-from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
-from layton_batch.reports.leaderboard_tables import Leaderboard
 from layton_batch.scoring import board, leaderboard
 from layton_batch.scoring.boards import JuryBoard, RuleBoard
 from layton_batch.scoring.evidence import MARKS, Entrant
@@ -25,13 +23,12 @@ from layton_batch.scoring.leaderboard import (
     NEW_ITEMS,
     OTHER_HINTS,
     RULE,
-    THIS_SET,
     ScoringRules,
     alike,
 )
-from layton_batch.settings import Settings
 from layton_batch.stats.counts import Flag
-from tests.support.evidence import UNKNOWN, Ballot, Label, Rows, frames, marks_frame
+from tests.scoring.gold_tables import voted
+from tests.support.evidence import Ballot, Label, Rows, frames, marks_frame
 from tests.support.paths import SHARED_DATA
 
 DATA = SHARED_DATA / "layton"
@@ -68,33 +65,11 @@ def on_this_set(rows: Rows) -> Rows:
     return Rows(leaderboard.on_this_set(rows.frame))
 
 
-def write_board(rows: Rows, form: str) -> None:
-    print_document(Leaderboard(rows.frame), form)
-
-
-def real(metric: str, method: str | None = None, **asked: Any) -> Rows:
-    source = DATA / "ppi_llm.jsonl"
-    settings = Settings.from_environment({}, DATA)
-    return Rows(board_of(read_sources([str(source)], DATA, settings, BoardOptions(method, metric, **asked))))
-
-
-def recorded(metric: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    name = metric if metric == "both_correct" else f"is_{metric}"
-    document = json.loads((DATA / "expected_llm.json").read_text(encoding="utf-8"))
-    return document["splits"]["llm"][name]["models"], document["splits"]["llm"][name]
-
-
-@pytest.mark.shared_data
-def test_the_paper_s_method_prints_what_the_paper_prints() -> None:
-    rows = {row.model: row for row in real("both_correct", "paper")}
-    for one in recorded("both_correct")[0]:
-        row, want = rows[one["model"]], one["paper"]
-        assert (row.score, row.half_width, row.rank) == (want["score"], want["W"], want["rank"])
-        assert [row.rank_best, row.rank_worst] == want["spread"]
-        assert (row.target, row.new) == (THIS_SET, UNKNOWN)
-        assert row.own_labels == 0
-        assert row.borrowed_labels == sum(b["m"] for b in one["bins"] if b["n"])
-        assert row.fewest_labels_per_vote == min(b["m"] for b in one["bins"] if b["n"])
+def shown(document: Any) -> str:
+    """Return the document as a terminal shows it."""
+    with redirect_stdout(io.StringIO()) as out:
+        document.show()
+    return out.getvalue()
 
 
 def made_up(models: int = 5, items: int = 60) -> tuple[list[Ballot], list[Label]]:
@@ -176,20 +151,23 @@ def test_kinds_are_counted_and_bad_marks_refused() -> None:
     assert rank_marks([], ScoringRules()) == []
 
 
-def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board(capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board() -> None:
     kinds = [f"a_kind_of_length_{i}" for i in range(10) for _ in range(i + 1)]
-    many = marks_frame("a" * 70, [0.0] * len(kinds), failures=kinds)
-    few = marks_frame("b", [1.0, 0.0, *[1.0] * 53], failures=["", "no_answer", *[""] * 53])
-    rows = rank_marks([few, many], ScoringRules())
-    assert [dict(row.failures) for row in rows] == [
+    of_few = ["no_answer", *[None] * 54]
+    rows = [
+        {"model": model, "item_id": f"i{number}", "score": float(kind is None), "flag": kind}
+        for model, failures in (("a" * 70, kinds), ("b", of_few))
+        for number, kind in enumerate(failures)
+    ]
+    board = lb.leaderboard(rows)
+    assert [row["failures"] for row in board.as_json()] == [  # type: ignore[attr-defined]
         {"no_answer": 1},
         {f"a_kind_of_length_{i}": i + 1 for i in range(10)},
     ]
-    write_board(rows, "table")
-    shown = capsys.readouterr().out.partition("not right, by kind\n")[2].splitlines()
-    assert max(map(len, shown)) <= 80  # what does not fit is one column
-    assert sum(int(part) for line in shown for part in line.split() if part.isdigit()) == len(kinds) + 1
-    assert "other" in " ".join(shown)
+    lines = shown(board).partition("not right, by kind\n")[2].splitlines()
+    assert max(map(len, lines)) <= 80  # what does not fit is one column
+    assert sum(int(part) for line in lines for part in line.split() if part.isdigit()) == len(kinds) + 1
+    assert "other" in " ".join(lines)
 
 
 def test_two_annotators_who_agree_are_one_label_and_three_are_their_majority() -> None:
@@ -231,28 +209,26 @@ def test_a_row_says_how_many_verdicts_of_its_jury_are_missing(has_labels: bool) 
 
 
 @cache
-def hostile_board() -> Rows:
+def hostile_board() -> Any:
     ballots, labels = made_up(len(HOSTILE), 20)
     names = {f"model-{number}": text for number, text in enumerate(HOSTILE)}
     renamed = [replace(b, entrant=Entrant(names[b.entrant.model], names[b.entrant.model], 0)) for b in ballots]
-    return rank_board(*frames(renamed, labels), ScoringRules())
+    of_renamed = [replace(b, entrant=Entrant(names[b.entrant.model], names[b.entrant.model], 0)) for b in labels]
+    return lb.leaderboard(voted(renamed, of_renamed))
 
 
-def test_hostile_names_are_harmless_in_the_table_and_whole_in_json(capsys: pytest.CaptureFixture[str]) -> None:
-    hostile = hostile_board()
-    write_board(hostile, "table")
-    shown = capsys.readouterr().out
-    assert "[bold red]markup[/]" in shown
-    assert not any(bad in shown for bad in ("\x1b", "\x07", "\u202e"))
-    assert not any(line.startswith("break") for line in shown.splitlines())
-    write_board(hostile, "json")
-    rows = json.loads(capsys.readouterr().out)
-    assert [row["model"] for row in rows] == [row.model for row in hostile]
+def test_hostile_names_are_harmless_in_the_table_and_whole_in_json() -> None:
+    table = shown(hostile_board())
+    assert "[bold red]markup[/]" in table
+    assert not any(bad in table for bad in ("\x1b", "\x07", "\u202e"))
+    assert not any(line.startswith("break") for line in table.splitlines())
+    rows: list[dict[str, object]] = hostile_board().as_json()
+    assert {row["model"] for row in rows} == set(HOSTILE)
     assert set(CONTRACT) <= set(rows[0])
 
 
-def test_hostile_names_are_harmless_in_csv(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = list(csv.DictReader(io.StringIO(Leaderboard(hostile_board().frame).text("csv"))))
+def test_hostile_names_are_harmless_in_csv() -> None:
+    rows = list(csv.DictReader(io.StringIO(hostile_board().text("csv"))))
     assert len(rows) == len(HOSTILE)
     for row in rows:
         assert not row["model"].lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠"))
@@ -262,7 +238,7 @@ def test_hostile_names_are_harmless_in_csv(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_hostile_names_are_harmless_in_markdown() -> None:
-    lines = Leaderboard(hostile_board().frame).text("md").splitlines()
+    lines = hostile_board().text("md").splitlines()
     assert len(lines) == 2 + len(HOSTILE)
     for line in lines[2:]:
         assert line.replace("\\|", "").count("|") == 12
@@ -270,16 +246,14 @@ def test_hostile_names_are_harmless_in_markdown() -> None:
             assert bad not in line.replace("\\<", "").replace("\\[", "")
 
 
-def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour() -> None:
     ballots, labels = made_up()
     known = [label for label in labels if label.entrant.provider != "provider-1"]
-    rows = rank_board(*frames(ballots, known), ScoringRules())
-    assert {row.provider for row in rows if "maker_without_labels" in row.flags} == {"provider-1"}
+    board = lb.leaderboard(voted(ballots, known))
+    flagged = board.frame.filter(pl.col("flags").str.contains("maker_without_labels"))
+    assert set(flagged["provider"]) == {"provider-1"}
     assert not any("maker_without_labels" in row.flags for row in made_up_board())
-    write_board(rows, "table")
-    shown = capsys.readouterr().out
-    assert "Assumes that labels are right and that the jury is the one that was labelled." in shown
-    assert "No answer of this model's maker has a label" in " ".join(shown.split())
+    assert FLAGS["maker_without_labels"] in " ".join(shown(board).split())
 
 
 # ---- one target a row ----------------------------------------------------------------------------------------------

@@ -1,25 +1,23 @@
-"""Every two entrants beside each other, and what labels would do for the intervals."""
+"""Every two models beside each other, and what labels would do for the intervals."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from layton_batch.commands.compare import ComparisonDocument
+import layton_batch as lb
 from layton_batch.errors import DataError
-from layton_batch.scoring import compare
-from layton_batch.scoring.board import rank_board
-from layton_batch.scoring.boards import JuryBoard
-from layton_batch.scoring.compare import all_pairs, compare_models
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.leaderboard import ScoringRules
-from tests.support.evidence import Ballot, Label, Rows, frames
+from tests.scoring.gold_tables import voted
+from tests.support.evidence import Ballot, Label
+from tests.support.lab import lab, manifest_text, several, write_few_labels
+from tests.support.pages import without_pages as without_pages
 
 ITEMS = 40
-RULES = ScoringRules()
 
 
 def entrant(index: int) -> Entrant:
@@ -39,49 +37,55 @@ def evidence(models: int = 3) -> tuple[list[Ballot], list[Label]]:
     return ballots, labels
 
 
-def board(ballots: list[Ballot], labels: Sequence[Label] = ()) -> JuryBoard:
-    return JuryBoard(*frames(ballots, labels), RULES)
+def standings(source: object, first: str, second: str, **asked: object) -> dict[str, dict[str, Any]]:
+    """Return the two rows of a comparison, on new items and on this set."""
+    frame = lb.compare(source, first, second, **asked).frame  # type: ignore[arg-type]
+    return {row["target"]: row for row in frame.iter_rows(named=True)}
 
 
-def test_pairs_comparisons_and_the_board_say_the_same() -> None:
-    found = board(*evidence())
-    rows, pairs = {row.model: row for row in Rows(rank_board(found))}, all_pairs(found)
-    least = set()
-    for pair in pairs:
-        standings = compare_models(found, (pair.model, pair.other)).standings
-        scores = [getattr(rows[pair.model], target).score - getattr(rows[pair.other], target).score
-                  for target in ("new", "this_set")]  # fmt: skip
-        for standing, better, difference in zip(standings, (pair.better_new, pair.better), scores, strict=True):
-            assert standing.better == pytest.approx(better, abs=1e-3)
-            assert standing.difference == pytest.approx(difference, abs=0.11)
-            assert standing.lower <= standing.difference <= standing.upper
-        least.add(standings[0].minimum_detectable_difference)
+@pytest.mark.usefixtures("without_pages")
+def test_pairs_comparisons_and_the_board_say_the_same(tmp_path: Path) -> None:
+    write_few_labels(tmp_path)
+    text = manifest_text(("openai", "anthropic", "gemini"), limit=3, top='[gold]\nsource = "gold.jsonl"')
+    with lab(tmp_path) as there:
+        there.finish(text)
+        board, pairs = (there.table(text, name).to_dicts() for name in ("leaderboard", "pairs"))
+        compared = [standings("lab", pair["model"], pair["other"], runs=there.runs) for pair in pairs]
+    rows, least = {row["model"]: row for row in board}, set()
+    for pair, of_pair in zip(pairs, compared, strict=True):
+        for (target, of_board), row in zip((("_new", "new_"), ("", "set_")), of_pair.values(), strict=True):
+            first, second = (rows[pair[name]][f"{of_board}score"] for name in ("model", "other"))
+            assert row["difference"] == pytest.approx(first - second, abs=0.11)
+            assert row["lower"] <= row["difference"] <= row["upper"]
+            assert row["better"] == pytest.approx(pair[f"better{target}"], abs=1e-3)
+        least.add(of_pair["new items"]["minimum_detectable_difference"])
     assert (len(pairs), len(least)) == (3, 3)  # each pair has a detectable difference of its own
 
 
-@pytest.mark.parametrize("target", ["new items", "this set"])
+@pytest.mark.parametrize("this_set", [False, True])
 def test_a_pair_whose_interval_leaves_0_out_is_called_separated(
-    target: str, capsys: pytest.CaptureFixture[str]
+    this_set: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = board(*evidence(4))
+    table = voted(*evidence(4))
     for pair, is_separated in ((("m3", "m0"), True), (("m1", "m0"), False)):
-        comparison = compare_models(found, pair)
-        assert [standing.separated for standing in comparison.standings] == [is_separated] * 2
-        ComparisonDocument(comparison, target, None).show()
-        assert ("The two are separated" in capsys.readouterr().out) == is_separated
+        compared = lb.compare(table, *pair, this_set=this_set)
+        assert [lower > 0 or upper < 0 for lower, upper in compared.frame.select("lower", "upper").iter_rows()] == [
+            is_separated
+        ] * 2
+        compared.show()
+        assert ("separated" in capsys.readouterr().out) == is_separated
 
 
 def test_without_labels_a_comparison_is_uncalibrated_and_agrees_with_the_board() -> None:
     ballots, _ = evidence()
-    rows = {row.model: row for row in Rows(rank_board(board(ballots)))}
-    found = compare_models(board(ballots), ("m2", "m0"))
-    assert found.method == "uncalibrated"
-    for standing, target in zip(found.standings, ("new", "this_set"), strict=True):
-        first, second = (getattr(rows[model], target).score for model in ("m2", "m0"))
-        assert standing.difference == pytest.approx(first - second, abs=0.11)
-    silent = Ballot(Entrant("quiet", "p9", 0), "i0", 0, 0)
-    with pytest.raises(DataError, match="no judge gave a verdict"):
-        compare_models(board([*ballots, silent]), ("m0", "quiet"))
+    table, silent = voted(ballots), Ballot(Entrant("quiet", "p9", 0), "i0", 0, 0)
+    rows = {row["model"]: row for row in lb.leaderboard(table).frame.iter_rows(named=True)}
+    for row, prefix in zip(standings(table, "m2", "m0").values(), ("new_", "set_"), strict=True):
+        assert row["method"] == "uncalibrated"
+        first, second = (rows[model][f"{prefix}score"] for model in ("m2", "m0"))
+        assert row["difference"] == pytest.approx(first - second, abs=0.11)
+    with pytest.raises(DataError, match="'quiet'"):
+        lb.compare(voted([*ballots, silent]), "m0", "quiet")
 
 
 @pytest.mark.parametrize("maker", ["p0", "another"])
@@ -91,15 +95,13 @@ def test_of_two_models_with_the_same_votes_each_is_as_likely_the_better_one(labe
     twin = Entrant("twin", maker, 0)
     ballots += [replace(one, entrant=twin) for one in ballots if one.entrant == entrant(0)]
     labels += [replace(one, entrant=twin) for one in labels if one.entrant == entrant(0)]
-    found = board(ballots, labels if labelled else ())
-    for standing in compare_models(found, ("m0", "twin")).standings:
-        assert (standing.better, standing.difference) == (0.5, pytest.approx(0, abs=1e-9))
+    for row in standings(voted(ballots, labels if labelled else ()), "m0", "twin").values():
+        assert (row["better"], row["difference"]) == (0.5, pytest.approx(0, abs=1e-9))
 
 
-# ---- what labels would do ------------------------------------------------------------------------------------------
-
-
-def test_a_board_of_one_or_of_too_many_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert all_pairs(board(*evidence(1))) == []
-    monkeypatch.setattr(compare, "MOST_COMPARED", 2)
-    assert all_pairs(board(*evidence(3))) == []
+@pytest.mark.nightly
+def test_a_board_of_too_many_has_no_pairs(tmp_path: Path) -> None:
+    text = several(61).replace("limit = 3", "limit = 1")
+    with lab(tmp_path) as there:
+        there.finish(text)
+        assert [there.table(text, name).height for name in ("leaderboard", "pairs")] == [61, 0]

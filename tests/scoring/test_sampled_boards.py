@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import fmean, stdev
 from types import SimpleNamespace
 
@@ -10,11 +11,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from layton_batch.grading.ranking import GradedModel, ranked
 from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.boards import RuleBoard
 from layton_batch.scoring.leaderboard import ScoringRules
 from tests.support.evidence import Rows, changed, marks_frame
+from tests.support.graded_files import Row, board, lines, models
+from tests.tasks.zebralogic.grids import GRID, SOLUTION, WRONG, reply
 
 RULES = ScoringRules(metric="accuracy")
 
@@ -61,11 +63,18 @@ def test_samples_that_say_the_same_make_no_interval_narrower_and_samples_that_di
     assert half_width(ranked_rounds(found)) < half_width(ranked_rounds(found[:1]))
 
 
-def test_strata_of_items_reach_the_board_through_samples_and_through_files_of_predictions() -> None:
+def test_strata_of_items_reach_the_board_through_samples_and_through_files_of_predictions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every item of the easy kind is right and none of the other: on new items of both kinds, half are."""
-    marks, strata = [1.0, 0.0] * 20, ["easy", "hard"] * 20
+    monkeypatch.chdir(tmp_path)
+    marks, strata = [1.0, 0.0] * 20, ["2*3", "3*3"] * 20
     row = ranked_rounds([marks] * 2, strata)
     assert half_width(row) < 0.4 * half_width(ranked_rounds([marks]))
-    graded = GradedModel("larch", "a file", "p", marks=frame_of("larch", [marks], strata))
-    (again,) = Rows(ranked([graded], "accuracy").board)
-    assert (again.lower, again.upper) == (row.lower, row.upper)
+    items: list[Row] = [{"id": f"i{number}", "size": size, "solution": SOLUTION} for number, size in enumerate(strata)]
+    said: list[Row] = [
+        {"id": f"i{number}", "output": reply(GRID if mark else WRONG)} for number, mark in enumerate(marks)
+    ]
+    files = [part for name in ("larch", "tern") for part in ("--predictions", lines(f"{name}.jsonl", said))]
+    found = models(board("zebralogic", "--items", lines("items.jsonl", items), *files))
+    assert found["larch"]["interval"] == pytest.approx([row.lower, row.upper], abs=0.11)

@@ -10,15 +10,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.errors import DataError
-from layton_batch.grading.board_sources import BoardOptions, read_sources
+import layton_batch as lb
+from layton_batch.errors import DataError, LaytonBatchError
 from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.boards import JuryBoard
-from layton_batch.scoring.evidence import Entrant, rounds
-from layton_batch.scoring.leaderboard import ScoringRules
-from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, votes_of
-from layton_batch.settings import Settings
-from tests.support.evidence import Ballot, Label, frames, labels_frame
+from layton_batch.scoring.evidence import Entrant, content_key
+from layton_batch.scoring.leaderboard import ScoringRules, stored
+from tests.scoring.gold_tables import JUSTIFICATION, Answer, gold_table, verdicts
+from tests.support.evidence import Ballot, Label, frames
 
 METRIC = "both_correct"
 
@@ -36,12 +35,11 @@ def made_up(models: int = 4, items: int = 15) -> tuple[list[Ballot], list[Label]
             yes = sum(draw.random() < (0.95 if right else 0.1) for _ in range(total))
             if kind != "answered":
                 yes = total = 0
-            ballots.append(Ballot(who, f"item-{item:02d}", yes, total, 100 * number + item, kind))
+            content = content_key(f"{number} {item}", JUSTIFICATION)
+            ballots.append(Ballot(who, f"item-{item:02d}", yes, total, content, kind))
             if number < 4 and total and draw.random() < 0.33:
-                labels.append(Label(who, f"item-{item:02d}", yes, total, right, 100 * number + item))
-    elsewhere = replace(labels[0], entrant=Entrant("model-0", "provider-0", 4), content=-1)
-    other_answer = replace(labels[1], content=-2)
-    return ballots, [*labels, elsewhere, other_answer]
+                labels.append(Label(who, f"item-{item:02d}", yes, total, right, content))
+    return ballots, labels
 
 
 def write_votes(path: Path, ballots: Sequence[Ballot], sample: int = 1) -> Path:
@@ -52,7 +50,7 @@ def write_votes(path: Path, ballots: Sequence[Ballot], sample: int = 1) -> Path:
          "content": one.content}
         for one in ballots
     ]  # fmt: skip
-    pl.DataFrame(rows, schema=SCHEMA).write_parquet(path)
+    pl.DataFrame(rows, schema_overrides={"flag": pl.String}, infer_schema_length=None).write_parquet(path)
     return path
 
 
@@ -66,27 +64,31 @@ def in_files(folder: Path, ballots: Sequence[Ballot]) -> Path:
     return folder
 
 
-def board_of(folder: Path, labels: Sequence[Label]) -> pl.DataFrame:
-    (votes,), _ = rounds(read_votes(str(folder), METRIC))
-    return rank_board(JuryBoard(votes_of(votes), labels_frame(labels), ScoringRules()))
+def in_gold_set(path: Path, labels: Sequence[Label], text: str | None = None) -> str:
+    """Write the labels, on other answers if they have another ``text``."""
+    rows = []
+    for label in labels:
+        number, item = label.entrant.model.removeprefix("model-"), int(label.item_id.removeprefix("item-"))
+        said = verdicts(label.yes, label.total)
+        rows.append(Answer(label.entrant, label.item_id, said, label.correct, text or f"{number} {item}"))
+    gold_table(rows).write_parquet(path)
+    return str(path)
 
 
 def test_the_board_of_files_is_that_of_their_votes_and_votes_on_what_is_wrong_without_a_jury_count_for_nothing(
     tmp_path: Path,
 ) -> None:
     ballots, labels = made_up()
+    elsewhere = replace(labels[0], entrant=Entrant("model-0", "provider-0", 4))
+    files = [
+        in_gold_set(tmp_path / "labels.parquet", [*labels, elsewhere]),
+        in_gold_set(tmp_path / "more.parquet", labels[1:2], "another answer"),
+    ]
+    said = [*labels, replace(elsewhere, content=-1), replace(labels[1], content=-2)]
+    board = stored(rank_board(JuryBoard(*frames(ballots, said), ScoringRules())))
     voted = [replace(one, yes=2, total=2) if one.kind != "answered" else one for one in ballots]
-    board = rank_board(JuryBoard(*frames(ballots, labels), ScoringRules()))
     for name, cast in (("votes", ballots), ("others", voted)):
-        assert board_of(in_files(tmp_path / name, cast), labels).equals(board)
-
-
-def test_an_answer_that_is_there_twice_is_named(tmp_path: Path) -> None:
-    ballots, labels = made_up(4)
-    folder = in_files(tmp_path / "votes", ballots)
-    write_votes(folder / "z.parquet", ballots[5:6])
-    with pytest.raises(DataError, match=r"item 'item-05' of model 'model-0' is there twice"):
-        board_of(folder, labels)
+        assert lb.leaderboard(in_files(tmp_path / name, cast), labels=files).frame.equals(board)
 
 
 @pytest.mark.parametrize(
@@ -109,22 +111,21 @@ def test_a_file_that_holds_no_votes_is_named(tmp_path: Path, changes: dict[str, 
     if not changes:
         path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataError, match=rf"odd\.parquet: .*{reason}"):
-        read_sources([str(folder)], tmp_path, Settings.from_environment({}, tmp_path), BoardOptions())
+        lb.leaderboard(folder)
 
 
-def test_what_is_a_source_of_votes(tmp_path: Path) -> None:
+def test_what_is_a_source_of_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     ballots, _ = made_up(1)
-    votes = write_votes(tmp_path / "votes.parquet", ballots)
-    other = tmp_path / "other.parquet"
-    pl.DataFrame({"model": ["a"]}).write_parquet(other)
-    torn = tmp_path / "torn.parquet"
-    torn.write_bytes(b"PAR1")
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "run.json").write_text("{}", encoding="utf-8")
-    write_votes(run / "votes.parquet", ballots)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    told = {path.name: is_votes(str(path)) for path in (votes, other, torn, run, empty, tmp_path, tmp_path / "none")}
-    assert told == {"votes.parquet": True, "other.parquet": False, "torn.parquet": False, "run": False,
-                    "empty": False, tmp_path.name: True, "none": False}  # fmt: skip
+    for folder in (tmp_path / "votes", tmp_path / "run", tmp_path / "empty"):
+        folder.mkdir()
+    for path in (tmp_path / "votes.parquet", tmp_path / "votes" / "a.parquet", tmp_path / "run" / "votes.parquet"):
+        write_votes(path, ballots)
+    pl.DataFrame({"model": ["a"]}).write_parquet("other.parquet")
+    Path("torn.parquet").write_bytes(b"PAR1")
+    (tmp_path / "run" / "run.json").write_text("{}", encoding="utf-8")
+    assert [lb.leaderboard(name).frame.height for name in ("votes.parquet", "votes")] == [1, 1]
+    for name in ("other.parquet", "torn.parquet", "run", "empty", "none"):
+        with pytest.raises(LaytonBatchError) as refused:
+            lb.leaderboard(name)
+        assert (name in str(refused.value), "file of votes" in str(refused.value)) == (True, False)

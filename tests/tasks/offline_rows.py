@@ -7,12 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from layton_batch.grading.forms import form_of
-from layton_batch.tasks.offline import FileRow, GradingOptions, OfflineForm, RowsFile
+from layton_batch.tasks import load_task
+from layton_batch.tasks.offline import FileRow, GradingOptions, OfflineForm, RowsFile, offline_form
+from layton_batch.tasks.protocol import TaskOptions
 
 
 def form(task: str, protocol: str | None = None, **asked: Any) -> OfflineForm:
-    return form_of(task, protocol, GradingOptions(**asked))
+    rules: Any = load_task(task, TaskOptions("llm"), {} if protocol is None else {"protocol": protocol})
+    return offline_form(rules, GradingOptions(**asked))
 
 
 def graded(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from layton_batch.providers.wire_json import clean
@@ -14,7 +15,6 @@ from layton_batch.records import Image, Item, Prediction, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.templates import block, fence
 from layton_batch.text import plain, without_surrogates
 
 TASK = LaytonTask(TaskOptions("llm"))
@@ -207,22 +207,32 @@ def test_two_that_agree_are_one_and_what_a_string_quotes_is_no_verdict(form: str
 # ---- fencing -------------------------------------------------------------------------------------------------------
 
 
+def judged(answer: str | None = None, justification: str | None = None) -> str:
+    """Return what a judge is shown of a submission."""
+    said = Prediction("i", "m", PredictionKind.ANSWERED, answer, justification)
+    (seen,) = TASK.judge_prompt(Candidate(ITEM, said)).parts
+    assert not isinstance(seen, Image)
+    return seen
+
+
 def test_no_control_format_or_separator_character_is_left_and_letters_are() -> None:
     hidden = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-    for code in range(0x110000):
-        character = chr(code)
-        if unicodedata.category(character) in hidden:
-            assert character not in fence(character), hex(code)
-    for code in DEFAULT_IGNORABLE:
-        assert chr(code) not in fence(chr(code)), hex(code)
-        assert chr(code) not in plain(chr(code)) + clean(f"a{chr(code)}b"), hex(code)
     assert len(DEFAULT_IGNORABLE) == 4174  # of Unicode 15 and 16
-    assert fence("Größe 3 ≤ 日本語 😀 <b>") == '"Größe 3 ≤ 日本語 😀 <b>"'
+    characters = {chr(code) for code in DEFAULT_IGNORABLE}
+    characters |= {chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) in hidden}
+    seen = judged("".join(characters))
+    assert set(seen) & characters == {"\n"}
+    assert seen.count("\n") == judged().count("\n")
+    for code in DEFAULT_IGNORABLE:
+        assert chr(code) not in plain(chr(code)) + clean(f"a{chr(code)}b"), hex(code)
+    assert '"Größe 3 ≤ 日本語 😀 <b>"' in judged("Größe 3 ≤ 日本語 😀 <b>")
 
 
+@example("a\n" + "~" * 9)
 @given(st.one_of(ANY_TEXT, st.text("~\n\r a")))
 def test_no_text_ends_the_block_it_stands_in(text: str) -> None:
-    opening, *lines, closing = block(text).split("\n")
+    (seen,) = TASK.prompt(replace(ITEM, question=text)).parts
+    opening, *lines, closing = str(seen).removeprefix("The riddle:\n").split("\n")
     assert opening == closing
     assert set(opening) == {"~"}
     assert not any(opening in line for line in lines)
@@ -231,19 +241,15 @@ def test_no_text_ends_the_block_it_stands_in(text: str) -> None:
 
 @given(answer=ANY_TEXT | st.sampled_from(HOSTILE), justification=ANY_TEXT | st.sampled_from(HOSTILE))
 def test_no_submission_breaks_out_of_its_field_in_the_judges_prompt(answer: str, justification: str) -> None:
-    said = Prediction("i", "m", PredictionKind.ANSWERED, answer, justification)
-    prompt = TASK.judge_prompt(Candidate(ITEM, said))
-    (seen,) = prompt.parts
-    assert not isinstance(seen, Image)
-    (empty,) = TASK.judge_prompt(Candidate(ITEM, Prediction("i", "m", PredictionKind.ANSWERED))).parts
-    between = '"answer": "",\n"justification": ""'
-    before, after = str(empty).split(between)  # what stands around the two strings
+    seen, between = judged(answer, justification), '"answer": "",\n"justification": ""'
+    before, after = judged().split(between)  # what stands around the two strings
     assert seen.startswith(before)
     assert seen.endswith(after)
     written = seen[len(before) : len(seen) - len(after)]
     assert written.count("\n") == between.count("\n")
     assert json.loads(f"{{{written}}}") == json.loads(json.dumps({"answer": answer, "justification": justification}))
-    assert prompt.system == TASK.judge_prompt(Candidate(ITEM, Prediction("i", "m", PredictionKind.ANSWERED))).system
+    said = Prediction("i", "m", PredictionKind.ANSWERED, answer, justification)
+    assert len({TASK.judge_prompt(Candidate(ITEM, one)).system for one in (said, replace(said, answer=None))}) == 1
 
 
 @pytest.mark.parametrize("outcome", [outcome for outcome in RequestOutcome if outcome is not RequestOutcome.SUCCEEDED])

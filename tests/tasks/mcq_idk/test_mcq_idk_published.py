@@ -11,9 +11,8 @@ import polars as pl
 import pytest
 
 from layton_batch.tasks.mcq_idk.published_letters import read_original, without_think_blocks
-from layton_batch.tasks.mcq_idk.published_table import cell
 from layton_batch.tasks.mcq_idk.task import CORRECTED, MARKS, METRICS, ORIGINAL, outcome_of
-from layton_batch.tasks.offline import estimates_in
+from tests.support.cli_harness import call
 from tests.support.paths import SHARED_DATA
 from tests.tasks import offline_rows
 from tests.tasks.offline_rows import form
@@ -56,8 +55,9 @@ def test_the_published_table_is_reproduced_to_the_digit() -> None:
     paths = {tuple(path.stem.split("__")[:2]): path for path in SAMPLES}
     assert len(published) >= 5
     for row in published:
-        estimates = estimates_in(report(paths[row["benchmark"], row["model"]], ORIGINAL))
-        assert {name: cell(estimates[name]) for name in METRICS} == {name: row[name] for name in METRICS}, row["model"]
+        path = paths[row["benchmark"], row["model"]]
+        table = call("grade", "mcq_idk", "--protocol", ORIGINAL, "--predictions", path, "--table", "-").out
+        assert [cell.strip() for cell in table.splitlines()[-1].split("|")[2:-1]] == [row[name] for name in METRICS]
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["id"])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
+from layton_batch.settings import Settings
 from layton_batch.tasks.offline import json_text
-from layton_batch.tasks.rome.files import read_predictions
 from layton_batch.tasks.rome.published import PROTOCOLS
+from tests.tasks.offline_rows import form
 from tests.tasks.rome.grading import graded
 
 QUESTIONS = [
@@ -30,6 +32,7 @@ ANSWERS = [
     {"question_id": "a", "answer": "Final Answer: 3"},
     {"question_id": "2", "answer": "A"},
 ]
+read_predictions = partial(form("rome").rows, settings=Settings(Path.cwd()))
 both_protocols = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
