@@ -143,9 +143,8 @@ def _by_posterior(board: JuryBoard) -> _Columns:
 
 def _unlabelled(board: JuryBoard) -> pl.DataFrame:
     """Return the rows of a board without labels; what a row lacks for want of labels holds for the whole board."""
-    is_judged = HAS_OUTCOME.any().over(ENTRANT)
-    silent = replace(board, votes=board.votes.filter(~is_judged))
-    judged = replace(board, votes=board.votes.filter(is_judged)) if silent.votes.height else board
+    judged = board.ranked
+    silent = replace(board, votes=board.votes.filter(~HAS_OUTCOME.any().over(ENTRANT)))
     none = np.zeros(len(silent.entrants), dtype=np.int64)
     rows = [_rows(silent, {**_counted(silent), "own_labels": none, "borrowed_labels": none})]
     if judged.votes.height:

@@ -8,14 +8,14 @@ and models are in the order of their names, so that the order of sources moves n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, PREDICTION, Entrant, entrants_of
+from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, PREDICTION, Entrant, entrants_of
 from layton_batch.scoring.leaderboard import HIERARCHICAL, NEW_ITEMS, RULE, THIS_SET, UNCALIBRATED, ScoringRules
 from layton_batch.stats.counts import Counts, FloatArray, IntArray, LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import POINTS, Fit, fit
@@ -43,6 +43,15 @@ class JuryBoard:
     def entrants(self) -> list[Entrant]:
         """Return every model that has an answer."""
         return entrants_of(self.votes)
+
+    @cached_property
+    def ranked(self) -> JuryBoard:
+        """Return the board of the models that have a score: without any label those that a judge voted on. Nobody else
+        says anything of them."""
+        if self.labels.height:
+            return self
+        votes = self.votes.filter(HAS_OUTCOME.any().over(ENTRANT))
+        return self if votes.height == self.votes.height else replace(self, votes=votes)
 
     @property
     def method(self) -> str:

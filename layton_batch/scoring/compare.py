@@ -11,7 +11,7 @@ import numpy as np
 
 from layton_batch.errors import DataError
 from layton_batch.scoring.boards import JuryBoard, RuleBoard
-from layton_batch.scoring.evidence import HAS_OUTCOME, Entrant, entrants_of
+from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET, UNCALIBRATED, ScoringRules
 from layton_batch.stats.counts import Counts
 from layton_batch.stats.ranks import Estimates, detectable, difference
@@ -137,6 +137,7 @@ def compare_models(board: JuryBoard | RuleBoard, names: tuple[str, str]) -> Comp
     """
     if isinstance(board, JuryBoard):
         _check_judged(board, names)
+        board = board.ranked
     first, second = (board.entrants.index(find_entrant(board.entrants, name)) for name in names)
     if first == second:
         raise DataError(f"{names[0]!r} and {names[1]!r} are the same model: give two different models")
@@ -162,11 +163,8 @@ def compare_models(board: JuryBoard | RuleBoard, names: tuple[str, str]) -> Comp
 
 def _check_judged(board: JuryBoard, names: tuple[str, str]) -> None:
     """Raises DataError for an entrant of a board without labels that nobody judged."""
-    if board.labels.height:
-        return
-    judged = set(entrants_of(board.votes.filter(HAS_OUTCOME)))
     for name in names:
-        if find_entrant(board.entrants, name) not in judged:
+        if find_entrant(board.entrants, name) not in board.ranked.entrants:
             raise DataError(f"{name!r}: no judge gave a verdict on its answers, and no person a label")
 
 
@@ -234,7 +232,8 @@ class Pair:
 
 
 def all_pairs(board: JuryBoard | RuleBoard) -> list[Pair]:
-    """All pairs of a board, each once; none where there are more than ``MOST_COMPARED`` entrants."""
+    """All pairs of models that have a score, each once; none where there are more than ``MOST_COMPARED``."""
+    board = board.ranked if isinstance(board, JuryBoard) else board
     if not 1 < len(board.entrants) <= MOST_COMPARED:
         return []
     estimates, pairs = board.estimates, list[Pair]()

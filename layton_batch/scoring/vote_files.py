@@ -55,10 +55,12 @@ def read_votes(source: str, metric: str) -> pl.DataFrame:
 
 
 def metrics_of(source: str) -> set[str]:
-    """Return the metrics on which a file, or a folder of files, has votes. What cannot be read has none here."""
+    """Return the metrics on which a file, or a folder of files, has votes. What cannot be read has none here. Raises
+    DataError for a pipe, which would be waited for."""
     path = Path(source)
     metrics: set[str] = set()
     for file in path.glob("*.parquet") if path.is_dir() else [path]:
+        limits.check_is_file(file, str(file))
         with suppress(pl.exceptions.PolarsError, OSError):
             metrics.update(pl.scan_parquet(file, glob=False).select(pl.col("metric").unique()).collect()["metric"])
     return metrics

@@ -19,7 +19,6 @@ from layton_batch.errors import DataError
 from layton_batch.files.limits import LIMITS, FileLimits
 from layton_batch.files.sources import json_list, read_rows, stream_rows
 from layton_batch.interchange import score_file, score_forms
-from layton_batch.scoring.vote_files import read_votes
 from layton_batch.settings import Settings
 from tests.support.manual_clock import ManualClock
 
@@ -74,7 +73,7 @@ READERS: tuple[tuple[str, Callable[[Path], object]], ...] = (
     ("x.json", score_forms.read),
     ("x.eval", score_forms.read),
     ("x.json", json_list),
-    ("x.json", lambda path: read_votes(str(path), "score")),
+    ("x.parquet", lambda path: lb.leaderboard(path.parent)),
 )
 
 

@@ -78,14 +78,14 @@ def test_a_pair_whose_interval_leaves_0_out_is_called_separated(
 
 def test_without_labels_a_comparison_is_uncalibrated_and_agrees_with_the_board() -> None:
     ballots, _ = evidence()
-    table, silent = voted(ballots), Ballot(Entrant("quiet", "p9", 0), "i0", 0, 0)
+    table = voted([*ballots, Ballot(Entrant("quiet", "p9", 0), "i0", 0, 0)])  # of whom nobody judged an answer
     rows = {row["model"]: row for row in lb.leaderboard(table).frame.iter_rows(named=True)}
     for row, prefix in zip(standings(table, "m2", "m0").values(), ("new_", "set_"), strict=True):
         assert row["method"] == "uncalibrated"
         first, second = (rows[model][f"{prefix}score"] for model in ("m2", "m0"))
         assert row["difference"] == pytest.approx(first - second, abs=0.11)
     with pytest.raises(DataError, match="'quiet'"):
-        lb.compare(voted([*ballots, silent]), "m0", "quiet")
+        lb.compare(table, "m0", "quiet")
 
 
 @pytest.mark.parametrize("maker", ["p0", "another"])
