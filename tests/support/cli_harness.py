@@ -18,7 +18,6 @@ import pytest
 
 from layton_batch.cli import main
 from layton_batch.clock import SystemClock
-from layton_batch.processes import STOPS
 from layton_batch.sandbox import Fault
 from tests.support.lab import Lab, lab
 from tests.support.paths import ROOT
@@ -52,7 +51,7 @@ class Ending:
 def call(*arguments: str | Path) -> Ending:
     """A command in this process."""
     out, err = io.StringIO(), io.StringIO()
-    before = {number: signal.getsignal(number) for number in STOPS}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
             main([str(one) for one in arguments])
