@@ -48,9 +48,16 @@ class Ending:
         return document
 
 
-def call(*arguments: str | Path) -> Ending:
-    """A command in this process."""
-    out, err = io.StringIO(), io.StringIO()
+class Terminal(io.StringIO):
+    """A stream that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def call(*arguments: str | Path, is_terminal: bool = False) -> Ending:
+    """A command in this process. ``is_terminal``: its stderr is one."""
+    out, err = io.StringIO(), Terminal() if is_terminal else io.StringIO()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
