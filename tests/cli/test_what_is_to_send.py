@@ -28,19 +28,13 @@ BUDGETED = quiz_text(limit=2, top=BUDGET)
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """A sandbox whose providers count as ones that are not on this machine: nor do its keys tell."""
+    """A sandbox whose providers count as ones that are not on this machine."""
     for name in list(os.environ):
         if name.endswith(("_API_KEY", "_BASE_URL")):
             monkeypatch.delenv(name)
     monkeypatch.setattr(Settings, "is_on_this_machine", lambda *_: False)
     with desk(tmp_path, monkeypatch) as bench:
-        environment = {
-            name: f"own-{value}" if name.endswith("_KEY") else value
-            for name, value in bench.lab.server.environment().items()
-        }
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        bench.lab.settings = Settings.from_environment(environment, tmp_path)
+        bench.use_own_keys(monkeypatch)
         yield bench
 
 

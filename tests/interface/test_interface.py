@@ -18,10 +18,9 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
+import vl_convert
 
 import layton_batch as lb
-from layton_batch.commands.parameters import Source
-from layton_batch.drawing import specification, svg
 from layton_batch.errors import (
     DataError,
     LaytonBatchError,
@@ -30,14 +29,16 @@ from layton_batch.errors import (
     OverBudgetError,
     UnfinishedRunError,
 )
-from layton_batch.reports.leaderboard_tables import Leaderboard
-from layton_batch.reports.run_result import RunResult
+from layton_batch.records import JsonValue
 from layton_batch.sandbox import Fault
+from layton_batch.settings import Settings
 from tests.support.cli_harness import desk
 from tests.support.lab import BUNDLED, ROOT, manifest_text
 
 DOCS = ROOT / "docs" / "python.md"
-PANEL = [{"name": "referee", "provider": "openai", "model": "larch-2-referee", "max_output_tokens": 2000}]
+PANEL: list[dict[str, JsonValue]] = [
+    {"name": "referee", "provider": "openai", "model": "larch-2-referee", "max_output_tokens": 2000}
+]
 
 
 def _marks(*marks: float) -> pl.DataFrame:
@@ -93,7 +94,7 @@ NO_TABLE = "is no table: give a polars, pandas or Arrow table, or a list of dict
         ({"model": ["a"]}, 1, NO_TABLE),
     ],
 )
-def test_tables_that_are_no_scores_are_refused_by_the_argument(source: Source, best: float, reason: str) -> None:
+def test_tables_that_are_no_scores_are_refused_by_the_argument(source: Any, best: float, reason: str) -> None:
     with pytest.raises(DataError, match=re.escape(reason)) as refused:
         lb.leaderboard(source, max_score=None if best == 1 else best)
     assert ".parquet" not in str(refused.value)
@@ -138,7 +139,7 @@ def test_a_board_shows_itself_escaped_and_is_drawn() -> None:
     assert "66.7" in page
     drawn = board.plot().to_dict()
     assert [layer["mark"]["type"] for layer in drawn["layer"]] == ["rule", "circle"]
-    assert "<svg" in svg(specification(board.plot()))
+    assert "<svg" in vl_convert.vegalite_to_svg(board.plot().to_json())
 
 
 # ---- runs ----------------------------------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ def test_a_run_gives_its_tables_bills_judges_labels_pages_and_files_and_prints_n
         assert planned.max_usd is not None
         assert "lab: what it would send and cost" in planned._repr_html_()
         steps: list[str] = []
-        result: RunResult = lb.run(path, max_usd=Decimal(5), progress=lambda status: steps.append(str(status.state)))
+        result = lb.run(path, max_usd=Decimal(5), progress=lambda status: steps.append(str(status.state)))
         assert (result.state, result.unanswered) == ("done", 0)
         assert (Path(result.folder).parent, (tmp_path / "runs").exists()) == (tmp_path / "elsewhere", False)
         assert (steps[0], steps[-1]) == ("running", "done")
@@ -244,30 +245,32 @@ def test_answers_to_ones_own_questions_need_no_task_and_a_short_jury_is_a_warnin
 def test_judges_are_paid_once_and_a_further_model_pays_for_itself_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    judge = partial(lb.judge, panel=PANEL, items=tmp_path / "items.jsonl", seats=1)
+    monkeypatch.setattr(Settings, "is_on_this_machine", lambda *_: False)  # so that somebody has to agree
     with desk(tmp_path, monkeypatch) as there:
+        there.use_own_keys(monkeypatch)
         items = Path(shutil.copy(BUNDLED / "riddles_llm.jsonl", tmp_path / "items.jsonl"))
         with pytest.raises(OverBudgetError, match=r"judge: openai larch-2-referee has no known price"):
-            lb.judge(_answers(), PANEL, items=items, seats=1, max_usd=5)
-        first = lb.judge(_answers(), PANEL, items=items, seats=1)
+            judge(_answers(), max_usd=5)
+        first = judge(_answers(), yes=True)
         assert sorted(first.select("item_id", "model", "judge").rows()) == [
             ("lb-t-001", "finch", "referee"),
             ("lb-t-002", "finch", "referee"),
         ]
-        assert lb.judge(_answers(), PANEL, items=items, seats=1).equals(first)
+        assert judge(_answers(), yes=True).equals(first)
         assert len(there.lab.billed()) == 2
         both = pl.concat([_answers(), _answers("wren")])
-        assert lb.judge(both, PANEL, items=items, seats=1)["model"].unique().sort().to_list() == ["finch", "wren"]
+        assert judge(both, yes=True)["model"].unique().sort().to_list() == ["finch", "wren"]
         assert len(there.lab.billed()) == 2  # the same words of another model are the same question to the judge
         rows = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
         edited = "".join(json.dumps({**row, "answer": "Another one."}) + "\n" for row in rows)
         items.write_text(edited, encoding="utf-8")
         before = (there.run_root() / "run.json").read_bytes()
         with pytest.raises(DataError, match="other predictions of a model called 'finch'"):
-            lb.judge(_answers().with_columns(answer=pl.lit("Another one.")), PANEL, items=items, seats=1)
+            judge(_answers().with_columns(answer=pl.lit("Another one.")), yes=True)
         assert (there.run_root() / "run.json").read_bytes() == before
-        monkeypatch.setattr("layton_batch.commands.driving._is_here", lambda *_: False)
         with pytest.raises(NotAgreedError, match="nothing was sent"):
-            lb.judge(_answers(), PANEL, items=items, seats=1)
+            judge(_answers())
         assert len(there.lab.billed()) == 2
 
 
@@ -320,16 +323,13 @@ def test_arguments_of_a_judge_that_are_wrong_are_refused_by_name(
 def test_the_documented_examples_run_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     examples = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.S)
     assert len(examples) == 8
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     with desk(tmp_path, monkeypatch) as there:
         there.write(manifest_text(("openai",)))
         shutil.copy(BUNDLED / "riddles_llm.jsonl", tmp_path / "items.jsonl")
         for example in examples:
             exec(compile(example, str(DOCS), "exec"), names)
     board, result, verdicts = names["board"], names["result"], names["verdicts"]
-    assert isinstance(board, Leaderboard)
-    assert isinstance(result, RunResult)
-    assert isinstance(verdicts, pl.DataFrame)
     assert board.frame["model"].to_list() == ["finch", "wren", "robin"]
     assert result.state == "done"
     assert verdicts.height == 2

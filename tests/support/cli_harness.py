@@ -19,6 +19,7 @@ import pytest
 from layton_batch.cli import main
 from layton_batch.clock import SystemClock
 from layton_batch.sandbox import Fault
+from layton_batch.settings import Settings
 from tests.support.lab import Lab, lab
 from tests.support.paths import ROOT
 
@@ -129,6 +130,14 @@ class Desk:
         """What the sandbox has billed so far, in USD; batches are carried out when they are looked at, so all are."""
         self.lab.billed()
         return self.lab.server.ledger().total_usd
+
+    def use_own_keys(self, patch: pytest.MonkeyPatch) -> None:
+        """Call the sandbox with keys that it did not give out, so that its answers do not count as made up."""
+        variables = self.lab.server.environment()
+        variables |= {name: f"own-{value}" for name, value in variables.items() if name.endswith("_KEY")}
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        self.lab.settings = Settings.from_environment(variables, self.folder)
 
     def run_root(self) -> Path:
         """The folder of the only run."""
