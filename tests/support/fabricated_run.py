@@ -117,7 +117,7 @@ class FabricatedRun:
 
     def yes(self, index: int, place: int) -> int:
         """Of two votes."""
-        return (2, 0)[index - 1] if index <= 2 else (2, 1, 0)[place]
+        return (2, 0)[index - 1] if index <= 2 else (2, 1, 0)[place % 3]
 
     def predictions_rows(self) -> list[Row]:
         words = self.words
