@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from layton_batch.providers import BUILT_IN
 from layton_batch.site.build import build_site
 from tests.support.fabricated_run import Words, fabricated, hostile
 from tests.support.read_html import read_page, words
@@ -79,3 +80,27 @@ def test_a_chart_is_a_file_that_stands_alone_and_loads_nothing(tmp_path: Path) -
         assert names <= {"svg", "g", "rect", "line", "path", "text", "clipPath", "defs"}, path
         attributes = {name for node in ET.parse(path).iter() for name in node.attrib}
         assert not any(name.endswith("href") or name.startswith("on") or name == "style" for name in attributes), path
+
+
+@pytest.mark.parametrize("page", ["#fdfdfb", "#14171b"])
+def test_makers_have_the_names_that_readers_know_and_colours_that_stand_out(tmp_path: Path, page: str) -> None:
+    makers = {maker: f"{number} {maker}" for number, maker in enumerate((*BUILT_IN, *map(str, range(40))), 10)}
+    run = fabricated(tmp_path)
+    (row, *_) = run.leaderboard_rows()
+    run.table("leaderboard", [{**row, "provider": maker, "model": model} for maker, model in makers.items()])
+    site = build_site(run.folder, run.status()).parent
+    for name in ("Google", "OpenAI", "Mistral AI"):
+        assert name in words(read_page(site / "index.html"))
+    colours = {
+        str(row["colour"]) for path in (site / "charts").glob("*.json") for row in values(path) if "colour" in row
+    }
+    assert len(colours) > 10
+    for colour in colours:
+        bright, dark = sorted((luminance(colour), luminance(page)), reverse=True)
+        assert (bright + 0.05) / (dark + 0.05) >= 3, "WCAG 1.4.11"
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -317,7 +317,7 @@ def with_site(run: FabricatedRun, site: dict[str, object], logo: str = LOGO) -> 
 
 def test_the_page_says_what_the_manifest_says_of_the_benchmark(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
-    links, colours = {'Paper"><b>': "https://example.org/p?a=1&b=2"}, {"openai": "#a1b2c3"}
+    links, colours = {'Paper"><b>': "https://example.org/p?a=1&b=2"}, {"OpenAI": "#a1b2c3"}
     title = {"title": "Riddles <of> the week", "description": "Forty & more.", "license": "CC BY 4.0"}
     with_site(run, {**title, "links": links, "colours": colours})
     page = read_page(built(run) / "index.html")
