@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.batches.batch_file import files_needed
+from layton_batch.costs.estimate import text_bytes
 from layton_batch.providers import connect
 from layton_batch.providers.protocol import Limits
 from layton_batch.providers.wire_json import request_line
@@ -19,7 +20,6 @@ from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton import LaytonSettings, LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.qa import QaTask
-from layton_batch.tasks.templates import fence
 from layton_batch.text import without_surrogates
 from tests.support.batch_files import files_of
 from tests.support.lab import MODELS
@@ -66,8 +66,11 @@ def judge(provider: str) -> ModelSpec:
 def test_no_submission_makes_a_longer_line_or_more_tokens_than_the_arithmetic_says(provider: str, text: str) -> None:
     task, spec, dialect = LaytonTask(TaskOptions("llm")), judge(provider), connect(provider, None)
     (measured,) = JudgeRequests(task, [ITEM]).about(spec, dialect, NAME)
-    written = len(fence(text).encode()) - len('""')
-    prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", text)))
+    one, prompt = (
+        task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", said)))
+        for said in ("x", text)
+    )
+    written = 1 + text_bytes(prompt) - text_bytes(one)  # of the fenced text
     line = request_line(dialect, Request(NAME, "r1", spec, prompt))
     assert len(line) <= measured.longest_line(written)
     assert estimate_tokens(prompt, spec) == measured.most_tokens(written)
