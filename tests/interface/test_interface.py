@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -25,13 +24,11 @@ from layton_batch.errors import (
     DataError,
     LaytonBatchError,
     ManifestError,
-    NotAgreedError,
     OverBudgetError,
     UnfinishedRunError,
 )
 from layton_batch.records import JsonValue
 from layton_batch.sandbox import Fault
-from layton_batch.settings import Settings
 from tests.support.cli_harness import desk
 from tests.support.lab import BUNDLED, ROOT, manifest_text
 
@@ -236,42 +233,12 @@ def test_answers_to_ones_own_questions_need_no_task_and_a_short_jury_is_a_warnin
     with desk(tmp_path, monkeypatch) as there:
         there.write("id,question,answer\nq1,How many legs has a spider?,Eight.\n", "quiz.csv")
         answers = [{"item_id": "q1", "model": "finch", "answer": "Eight legs."}]
+        with pytest.raises(OverBudgetError, match=r"judge: openai larch-2-referee has no known price"):
+            lb.judge(answers, PANEL, items="quiz.csv", seats=3, max_usd=5)
         verdicts = lb.judge(answers, PANEL, items="quiz.csv", seats=3, yes=True)
         assert verdicts.select("item_id", "model", "judge").rows() == [("q1", "finch", "referee")]
         assert len(there.lab.billed()) == 1
     assert "[jury] seats = 3, and the panel has 1 judge of another maker for finch: only these judge" in caplog.text
-
-
-def test_judges_are_paid_once_and_a_further_model_pays_for_itself_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge = partial(lb.judge, panel=PANEL, items=tmp_path / "items.jsonl", seats=1)
-    monkeypatch.setattr(Settings, "is_on_this_machine", lambda *_: False)  # so that somebody has to agree
-    with desk(tmp_path, monkeypatch) as there:
-        there.use_own_keys(monkeypatch)
-        items = Path(shutil.copy(BUNDLED / "riddles_llm.jsonl", tmp_path / "items.jsonl"))
-        with pytest.raises(OverBudgetError, match=r"judge: openai larch-2-referee has no known price"):
-            judge(_answers(), max_usd=5)
-        first = judge(_answers(), yes=True)
-        assert sorted(first.select("item_id", "model", "judge").rows()) == [
-            ("lb-t-001", "finch", "referee"),
-            ("lb-t-002", "finch", "referee"),
-        ]
-        assert judge(_answers(), yes=True).equals(first)
-        assert len(there.lab.billed()) == 2
-        both = pl.concat([_answers(), _answers("wren")])
-        assert judge(both, yes=True)["model"].unique().sort().to_list() == ["finch", "wren"]
-        assert len(there.lab.billed()) == 2  # the same words of another model are the same question to the judge
-        rows = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
-        edited = "".join(json.dumps({**row, "answer": "Another one."}) + "\n" for row in rows)
-        items.write_text(edited, encoding="utf-8")
-        before = (there.run_root() / "run.json").read_bytes()
-        with pytest.raises(DataError, match="other predictions of a model called 'finch'"):
-            judge(_answers().with_columns(answer=pl.lit("Another one.")), yes=True)
-        assert (there.run_root() / "run.json").read_bytes() == before
-        with pytest.raises(NotAgreedError, match="nothing was sent"):
-            judge(_answers())
-        assert len(there.lab.billed()) == 2
 
 
 @pytest.mark.parametrize("fault", ["cancel", "malformed_line"])

@@ -124,8 +124,3 @@ def test_a_cluster_that_is_not_there_ends_the_run_before_anything_is_paid_and_it
         bench.settings = own
         assert bench.finish(RULE).state is RunState.DONE
         assert set(bench.billed().values()) == {1}
-
-
-def test_the_environment_names_the_engine(tmp_path: Path) -> None:
-    assert Settings.from_environment({"LAYTON_BATCH_ENGINE": "processes"}, tmp_path).engine == PROCESSES
-    assert Settings.from_environment({}, tmp_path).engine == THREADS
