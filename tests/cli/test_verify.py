@@ -349,7 +349,7 @@ def test_nothing_that_a_stranger_s_site_names_elsewhere_is_read(
         text = manifest_text(("openai",), limit=2, top=f'[gold]\nsource = "{labels}"\nrejudge = 0\ntrust = true')
         assert call("run", bench.write(text)).code == 0
         assert call("site", "lab", "--out", "public", "--with-data").code == 0
-    repack(tmp_path / "public", lambda root: [os.remove(path) for path in (root / "lab").glob("gold*")])
+    repack(tmp_path / "public", lambda root: [*map(os.remove, (root / "lab").glob("gold*"))])
     labels.write_text("what nobody may read", encoding="utf-8")
     ending = call("verify", tmp_path / "public")
     assert ending.code == 0, ending.err
