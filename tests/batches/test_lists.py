@@ -3,41 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.steps import LIST_SECONDS, ProviderLists
 from layton_batch.errors import TransientProviderError
 from layton_batch.records import ListReading
-from tests.support.batch_states import planned
-
-PLANNED = planned()
-NOW = 1_000.0
-
-
-@pytest.mark.parametrize(
-    ("later", "is_shared"),
-    [(0.0, True), (LIST_SECONDS, True), (LIST_SECONDS + 0.1, False), (-LIST_SECONDS - 0.1, False)],
-)
-def test_a_list_counts_for_all_that_is_sent_within_seconds(later: float, is_shared: bool) -> None:
-    lists = ProviderLists()
-    first = lists.reading(PLANNED, NOW)
-    assert first.begun == NOW
-    assert (lists.reading(replace(PLANNED, id="another"), NOW + later) is first) == is_shared
+from layton_batch.sandbox import Fault
+from tests.support.lab import lab, quiz_text, several
+from tests.support.tampering import Answer, hostile
 
 
-def test_a_provider_has_its_own_list_and_so_has_a_batch_that_was_tried() -> None:
-    lists = ProviderLists()
-    first = lists.reading(PLANNED, NOW)
-    assert lists.reading(replace(PLANNED, provider="another"), NOW) is not first
-    tried = replace(PLANNED, submitting_at=NOW - 3600.0)
-    assert lists.reading(tried, NOW) is not lists.reading(tried, NOW)
-    assert lists.reading(PLANNED, NOW) is first
+@pytest.mark.parametrize(("seconds", "lists"), [(4.0, 1), (11.0, 3), (-11.0, 3)])
+def test_a_list_counts_for_all_that_is_sent_within_seconds(tmp_path: Path, seconds: float, lists: int) -> None:
+    """``seconds``: by which the clock moves in each create."""
+    with hostile(tmp_path) as (bench, between):
+
+        def tamper(_provider: str, kind: str, _path: str, answer: Answer) -> Answer:
+            if kind == "create":
+                bench.clock.sleep(seconds)
+            return answer
+
+        between.tamper = tamper
+        bench.begin(several(3))
+        counts = bench.server.request_counts()["openai"]
+        assert (counts["create"], counts["list"]) == (3, lists)
+
+
+def mistral_too(text: str) -> str:
+    """Write the manifest with a model of another provider."""
+    models = quiz_text(("mistral",)).partition("[[models]]")[2].partition("[[prices]]")[0]
+    return text.replace("[[prices]]", f"[[models]]{models}[[prices]]", 1)
+
+
+def test_a_provider_has_its_own_list_and_so_has_a_batch_that_was_tried(tmp_path: Path) -> None:
+    text, full = mistral_too(several(2)), Fault(on="create", action="status", status=429, provider="openai", times=2)
+    with lab(tmp_path, full) as bench:
+        bench.begin(text)
+        lists = {name: calls["list"] for name, calls in bench.server.request_counts().items()}
+        assert lists == {"openai": 1, "mistral": 1}
+        bench.begin(text, ticks=20, seconds=60.0)
+        counts = bench.server.request_counts()["openai"]
+        assert (counts["create"], counts["list"]) == (4, 3)
 
 
 def test_a_list_that_could_not_be_read_is_read_by_the_next() -> None:
-    reading, answers = ListReading(NOW), iter([None, ["a", "b"]])
+    reading, answers = ListReading(0.0), iter([None, ["a", "b"]])
 
     def read() -> Iterator[str]:
         answer = next(answers)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partialmethod
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from layton_batch.cli import demo
-from layton_batch.commands import own_sandbox
+from layton_batch.sandbox import SandboxConfig
 from tests.support.cli_harness import NOBODY, call, desk
 from tests.support.lab import BUNDLED, MODELS, manifest_text, quiz_text, write_few_labels
 
@@ -22,13 +23,17 @@ NEED_A_PATH = ("openai", "doubleword", "openrouter")
 GOLD = BUNDLED / "gold_llm.jsonl"
 
 
+def quick(config: SandboxConfig, make: Callable[..., None], **given: Any) -> None:
+    """Make the config of a sandbox. One on the clock of this machine carries out batches at once."""
+    make(config, **given if "clock" in given else {**given, "batch_seconds": 0.05})
+
+
 @pytest.fixture(autouse=True, scope="session")
 def without_waiting() -> Iterator[None]:
-    """No power is cut here, so nothing needs to reach the disk; a sandbox of a command carries out batches at once."""
+    """No power is cut here, so nothing needs to reach the disk; nobody waits for the sandbox of a command."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.fsync", lambda _descriptor: None)
-        for command in (demo, own_sandbox):
-            patch.setattr(command, "BATCH_SECONDS", 0.05)
+        patch.setattr(SandboxConfig, "__init__", partialmethod(quick, SandboxConfig.__init__))
         yield
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,21 +16,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import cast
 
+import polars as pl
 import pytest
 
 import layton_batch as lb
 from layton_batch.clock import iso
-from layton_batch.commands.overnight import post
-from layton_batch.files import tables
+from layton_batch.errors import ManifestError
 from layton_batch.providers.openai import Together
 from layton_batch.sandbox import Fault
-from layton_batch.scoring.history import BoardSnapshot, changes
 from layton_batch.text import money
 from tests.support.cli_harness import NOBODY, Desk, call, desk
-from tests.support.lab import quiz_text
-from tests.support.manual_clock import ManualClock
-
-NIGHT = 1_795_046_400.0
+from tests.support.lab import MODELS, manifest_text, quiz_text
 
 
 class Listener:
@@ -183,37 +180,42 @@ def test_a_night_in_which_a_provider_takes_nothing_says_who_why_and_since_when_a
         assert "mistral: 2 requests wait since" in call("status", "lab").out
 
 
-def test_a_webhook_is_tried_again_and_its_address_is_never_shown() -> None:
-    clock = ManualClock(NIGHT)
-    for busy in Listener(503, 429), Listener(0, 0):
-        with busy.at() as address:
-            assert post(address, {"event": "end"}, clock) is None
-        assert busy.told == [{"event": "end"}]
-    with Listener(410).at() as address:
-        assert post(address, {}, clock) == "HTTP 410"
-    trouble = post(address, {}, clock)  # nobody listens there any more
-    assert trouble is not None
-    assert os.strerror(errno.ECONNREFUSED) in trouble
-    assert address not in trouble
-    assert "protocol" in str(post("file:///etc/passwd", {}, clock))
+def test_a_webhook_is_tried_again_and_its_address_is_never_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        path = bench.write(quiz_text(limit=1))
+        night(bench, path)
+        for codes, events, reason in (
+            ((503, 429), ["end"], None), ((0, 0), ["end"], None), ((410,), [], "HTTP 410"), ((503,) * 9, [], "HTTP 503")
+        ):  # fmt: skip
+            caplog.clear()
+            listener = Listener(*codes)
+            with listener.at() as address:
+                assert night(bench, path, webhook=address)[0] == 0
+            assert [told["event"] for told in listener.told] == events
+            assert (reason or "") in caplog.text
+            assert ("was not told" in caplog.text, "token" in caplog.text) == (reason is not None, False)
+        assert len(listener.codes) == 9 - 3
+        caplog.clear()
+        night(bench, path, webhook=address)  # nobody listens there any more
+        assert os.strerror(errno.ECONNREFUSED) in caplog.text
+        with pytest.raises(ManifestError, match="webhook"):
+            night(bench, path, webhook="file:///etc/passwd")
 
 
-def line(model: str, score: float, rank: int, **more: object) -> dict[str, object]:
-    return {"model": model, "provider": "p", "method": "hierarchical", "metric": "both", "level": 0.95, "score": score,
-            "rank": rank, "n_items": 10, "own_labels": 5} | more  # fmt: skip
-
-
-def snapshot(at: float, *lines: dict[str, object]) -> BoardSnapshot:
-    return BoardSnapshot(at, tables.frame("leaderboard", lines))
-
-
-def test_changes_between_two_boards_say_why_and_what_moved() -> None:
-    before = snapshot(NIGHT, line("a", 60.0, 1), line("b", 50.0, 2), line("old", 10.0, 3))
-    after = snapshot(NIGHT + 1, line("b", 61.0, 1, own_labels=17), line("a", 60.0, 2), line("new", 55.0, 3))
-    assert changes(before, after) == [
-        "Added: new.",
-        "No longer on the board: old.",
-        "Human labels of these models: 15 before, 27 now.",
-        "b: 50.0 → 61.0, rank 2 → 1.",
-        "a: rank 1 → 2.",
-    ]
+def test_changes_between_two_boards_say_why_and_what_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        path = bench.write(manifest_text(("openai", "anthropic"), limit=4))
+        night(bench, path)
+        labels = lb.label_plan("lab", labels=4).frame.with_columns(
+            answer_correct=False, justification_correct=False, annotator=pl.lit("ada")
+        )
+        lb.label_import("lab", labels)
+        bench.write(manifest_text(("anthropic", "mistral"), limit=4))
+        changes = cast("list[str]", night(bench, path)[1]["runs"][0]["changes"])
+    forms = (
+        f"Added: {MODELS['mistral']}", f"No longer .*: {MODELS['openai']}", "Method: .*", ".* 0 before, 2 now",
+        rf"{MODELS['anthropic']}: [\d.]+ → [\d.]+, rank 1 → 2",
+    )  # fmt: skip
+    assert [re.fullmatch(rf"{form}\.", line) for form, line in zip(forms, changes, strict=True)].count(None) == 0

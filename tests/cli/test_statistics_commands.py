@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from layton_batch.scoring.compare import ComparedModel, Comparison, gate
-from layton_batch.scoring.evidence import Entrant
 from tests.support.cli_harness import call, write
 
 JUDGES = {"ada": "north", "bell": "south", "cato": "west", "dora": "none of them"}
@@ -41,28 +37,26 @@ def gold_file(folder: Path, models: Mapping[str, str], items: int) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper", "margin", "result"),
-    [
-        (-1.0, 3.0, 2.0, "not worse"),
-        (-2.0, 3.0, 2.0, "not worse"),
-        (-2.1, 3.0, 2.0, "undecided"),
-        (-9.0, -2.0, 2.0, "undecided"),
-        (-9.0, -2.1, 2.0, "worse"),
-        (0.0, 0.0, 0.0, "not worse"),
-        (0.5, 4.0, 0.0, "not worse"),
-    ],
-)
-def test_a_gate_decides_only_where_the_whole_interval_is_on_one_side(
-    lower: float, upper: float, margin: float, result: str
-) -> None:
-    new, old = Entrant("new", "p", 0), Entrant("old", "p", 0)
-    standing = ComparedModel("new items", (lower + upper) / 2, lower, upper, 0.5, None)
-    compared = Comparison(new, old, "both_correct", "hierarchical", 0.95, (standing,), 40)
-    assert gate(compared, "new items", margin).result == result
-    assert gate(replace(compared, method="uncalibrated"), "new items", margin).result == "undecided"
-    exact = gate(replace(compared, method="rule"), "this set", margin)
-    assert (exact.lower, exact.upper) == (standing.difference, standing.difference)
+def test_a_gate_decides_only_where_the_whole_interval_is_on_one_side(tmp_path: Path) -> None:
+    """Its margin reaches an end of the interval, or falls short of it."""
+    rows = (
+        f"{model},{item},{int(item % 5 < right)}\n" for item in range(60) for model, right in (("new", 2), ("old", 4))
+    )
+    pair = ("compare", write(tmp_path, f"model,item_id,score\n{''.join(rows)}", "scores.csv"), "new", "old")
+    compared: dict[str, float] = call(*pair, "--format", "json").table()["standings"][0]  # type: ignore[index]
+    lower, upper, less = compared["lower"], compared["upper"], 1e-9
+    assert lower < upper < 0
+    cases = {-lower: 0, -lower - less: 7, -upper: 7, -upper - less: 6}
+    assert {margin: call(*pair, "--margin", repr(margin)).code for margin in cases} == cases
+    exact = call(*pair, "--this-set", "--margin", "1", "--format", "json").table()
+    assert exact["lower"] == exact["upper"] == exact["difference"]
+
+
+def test_a_gate_decides_nothing_without_labels(tmp_path: Path) -> None:
+    unlabelled = Path(gold_file(tmp_path, MODELS, 40))
+    unlabelled.write_text(re.sub(r"(\"human_\w+\"): \w+", r"\1: null", unlabelled.read_text()), encoding="utf-8")
+    for margin in ("0", "100"):
+        assert call("compare", unlabelled, "north-1", "west-1", "--margin", margin).code == 7
 
 
 def test_a_gate_ends_with_its_decision_and_says_what_it_rests_on(tmp_path: Path) -> None:

@@ -11,33 +11,25 @@ import sqlite3
 import tarfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import orjson
 import polars as pl
 import pytest
 import zstandard
 
-from layton_batch.errors import DataError, LaytonBatchError
-from layton_batch.files.limits import LIMITS
+from layton_batch.errors import LaytonBatchError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
 from layton_batch.site.build import DIGESTS, MARKER, write_digests
-from layton_batch.store.run_store import RunStore
-from layton_batch.verification.recompute import RunSources, Verification, copied_sources, recompute, unpacked_sources
-from layton_batch.verification.verify import (
-    check_computed,
-    check_inputs,
-    compare_run,
-    read_progress,
-    verify_site,
-)
+from layton_batch.verification import verify
 from tests.cli.conftest import Finished
 from tests.support.cli_harness import call, desk, refused
 from tests.support.lab import MODELS, manifest_text, write_few_labels
@@ -49,30 +41,36 @@ MORE_TOKENS = re.compile(rb'"(?:output|completion)_tokens": ?[0-9]+')
 
 @dataclass(frozen=True)
 class Verified:
-    """A finished run, and the same computed again."""
+    """A sound run. ``sources``: what it is computed again from; its first verification did that."""
 
     folder: RunFolder
-    store: RunStore
-    sources: RunSources
+    sources: object
 
     def differences(self) -> list[str]:
-        """As ``verify`` finds them, without computing everything again."""
-        checked = Verification("lab")
-        found = list(check_inputs(self.folder, self.store, checked))
-        return found + list((check_computed if found else self._compare)(self.folder, checked))
+        """Return what `verify` names, or why it cannot, without computing everything again."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(verify, "copied_sources", lambda *_: nullcontext(self.sources))
+            patch.setattr(verify, "recompute", lambda *_: None)
+            return differences(self.folder)
 
-    def _compare(self, folder: RunFolder, checked: Verification) -> Iterator[str]:
-        return compare_run(folder, self.sources, read_progress(self.store), checked)
+
+def differences(folder: RunFolder) -> list[str]:
+    try:
+        return verify.verify_run(folder, Settings(folder.root)).differences
+    except LaytonBatchError as error:
+        return [str(error)]
 
 
 @pytest.fixture(scope="module")
 def verified(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verified]:
     folder = tmp_path_factory.mktemp("verified")
     shutil.copytree(finished.folder / "runs", folder / "runs")
-    run, settings = RunFolder(folder / "runs" / "lab"), Settings(folder)
-    with open_store(run, settings) as store, copied_sources(run, store) as sources:
-        recompute(sources, settings, Verification("lab"))
-        yield Verified(run, store, sources)
+    run = RunFolder(folder / "runs" / "lab")
+    with open_store(run, Settings(folder)) as store, vars(verify)["copied_sources"](run, store) as sources:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(verify, "copied_sources", lambda *_: nullcontext(sources))
+            assert differences(run) == []
+        yield Verified(run, sources)
 
 
 @pytest.fixture
@@ -150,7 +148,6 @@ def test_a_sound_run_is_computed_again_whatever_its_files_dates_and_not_written_
 
 @pytest.mark.parametrize("flips", tiered((30, 500), ci=(30,)))
 def test_every_flipped_bit_of_a_run_is_named(verified: Verified, flips: int) -> None:
-    assert verified.differences() == []
     root = verified.folder.workspace.root
     sound = {path: pl.read_parquet(path) for path in root.rglob("*.parquet")}
 
@@ -169,12 +166,14 @@ def test_raw_replies_that_say_otherwise_than_the_rows_are_named(runs: Path) -> N
     (path,) = runs.glob(f"batches/lab/predict-{MODEL}*/output.jsonl.zst")
     replies = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
     path.write_bytes(zstandard.ZstdCompressor(write_checksum=True).compress(MORE_TOKENS.sub(rb"\g<0>1", replies, 1)))
-    folder, settings = RunFolder(runs / "lab"), Settings(runs)
-    with open_store(folder, settings) as store, copied_sources(folder, store) as sources:
-        (difference,) = check_inputs(folder, store, Verification("lab"))
-        assert difference == f"{path}: was changed since it was written (its digest differs)"
-        recompute(sources, settings, again := Verification("lab"), with_pages=False)
-    tokens, cost, *_ = again.differences
+    (difference,) = call("verify", "lab", "--json").json[0]["differences"]  # type: ignore[index]
+    assert difference == f"{path}: was changed since it was written (its digest differs)"
+    change_rows(
+        runs / "state.sqlite3",
+        f"UPDATE files SET sha256 = '{sha256(path.read_bytes()).hexdigest()}', size_bytes = {path.stat().st_size} "
+        f"WHERE name = '{path.relative_to(runs)}'",
+    )
+    tokens, cost, *_ = call("verify", "lab", "--json").json[0]["differences"]  # type: ignore[index]
     assert tokens.startswith(f"batches/lab/{path.parent.name} row ")
     assert ("output_tokens is " in tokens, "cost_usd is " in cost) == (True, True)
 
@@ -255,18 +254,32 @@ def test_a_downloaded_site_is_computed_again_from_its_data_and_without_them_chec
 def test_every_flipped_bit_of_a_site_is_named(site: Path, offline: Path, flips: int) -> None:
     def is_named(_path: Path) -> bool:
         try:
-            return bool(verify_site(site, Settings(offline))[0].differences)
+            return bool(verify.verify_site(site, Settings(offline))[0].differences)
         except LaytonBatchError:
             return True
 
     assert unnamed_flips(list(site.rglob("*")), flips, is_named) == []
 
 
-def test_the_data_of_a_site_says_neither_where_the_run_was_nor_who_paid(finished: Finished, site: Path) -> None:
+def pack(site: Path, packed: bytes) -> None:
+    (site / "sources.tar.zst").write_bytes(zstandard.ZstdCompressor().compress(packed))
+    write_digests(site)
+
+
+@contextmanager
+def unpacked(site: Path) -> Iterator[Path]:
+    """Unpack a site's data into a folder."""
     packed = zstandard.ZstdDecompressor().stream_reader((site / "sources.tar.zst").read_bytes()).read()
-    assert str(finished.folder).encode() not in packed
-    with unpacked_sources(site / "sources.tar.zst") as sources, open_store(sources.folder, Settings(site)) as store:
-        assert {(batch.account, batch.organisation) for batch in store.batches()} == {(None, None)}
+    with TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+        yield Path(folder)
+
+
+def test_the_data_of_a_site_says_neither_where_the_run_was_nor_who_paid(finished: Finished, site: Path) -> None:
+    with unpacked(site) as root:
+        assert not any(str(finished.folder).encode() in path.read_bytes() for path in root.rglob("*") if path.is_file())
+        with open_store(RunFolder(root / "lab"), Settings(site)) as store:
+            assert {(batch.account, batch.organisation) for batch in store.batches()} == {(None, None)}
 
 
 @pytest.mark.parametrize(
@@ -277,41 +290,36 @@ def test_the_data_of_a_site_says_neither_where_the_run_was_nor_who_paid(finished
     ],
 )
 def test_the_data_of_a_stranger_s_site_writes_nothing_elsewhere_and_unpacks_within_the_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, size: int, words: str
+    site: Path, monkeypatch: pytest.MonkeyPatch, name: str, size: int, words: str
 ) -> None:
-    monkeypatch.setattr(LIMITS, "unpacked_mib", 1)
+    monkeypatch.setenv("LAYTON_BATCH_MAX_UNPACKED_MIB", "1")
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         member = tarfile.TarInfo(name)
         member.size = size
         archive.addfile(member, io.BytesIO(bytes(size)))
-    path = tmp_path / "sources.tar.zst"
-    path.write_bytes(zstandard.ZstdCompressor().compress(packed.getvalue()))
-    with pytest.raises(DataError, match=words), unpacked_sources(path):
-        pass
+    pack(site, packed.getvalue())
+    ending = call("verify", site)
+    assert (ending.code, words in ending.err) == (2, True), ending.err
 
 
-def repack(site: Path, change: Callable[[Path], object]) -> Path:
-    """Change the workspace in a site's data as a stranger may, and return the data's path."""
-    path = site / "sources.tar.zst"
-    with unpacked_sources(path) as sources:
-        root = sources.folder.workspace.root
+def repack(site: Path, change: Callable[[Path], object]) -> None:
+    """Change the workspace in a site's data as a stranger may."""
+    with unpacked(site) as root:
         change(root)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             for member in root.rglob("*"):
                 if member.is_file():
                     archive.add(member, member.relative_to(root).as_posix())
-    path.write_bytes(zstandard.ZstdCompressor().compress(packed.getvalue()))
-    write_digests(site)
-    return path
+    pack(site, packed.getvalue())
 
 
 def test_rows_of_a_stranger_s_site_name_no_paths(site: Path) -> None:
     planted = "UPDATE jobs SET job_id = job_id || '/../../../planted'"
-    path = repack(site, lambda root: change_rows(root / "state.sqlite3", planted))
-    with pytest.raises(DataError, match="is no"), unpacked_sources(path):
-        pass
+    repack(site, lambda root: change_rows(root / "state.sqlite3", planted))
+    ending = call("verify", site)
+    assert (ending.code, "/../../../planted' is no" in ending.err) == (2, True), ending.err
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS run_id FROM n"
@@ -341,7 +349,7 @@ def test_nothing_that_a_stranger_s_site_names_elsewhere_is_read(
         text = manifest_text(("openai",), limit=2, top=f'[gold]\nsource = "{labels}"\nrejudge = 0\ntrust = true')
         assert call("run", bench.write(text)).code == 0
         assert call("site", "lab", "--out", "public", "--with-data").code == 0
-    repack(tmp_path / "public", lambda root: [path.unlink() for path in (root / "lab").glob("gold*")])
+    repack(tmp_path / "public", lambda root: [*map(os.remove, (root / "lab").glob("gold*"))])
     labels.write_text("what nobody may read", encoding="utf-8")
     ending = call("verify", tmp_path / "public")
     assert ending.code == 0, ending.err

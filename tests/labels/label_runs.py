@@ -87,6 +87,13 @@ def exported(root: Path, form: str) -> list[Row]:
     return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
 
 
+def actions(root: Path, annotator: str) -> list[str]:
+    """Return the kinds of all that the app noted of a person, in order."""
+    logs = sorted((root / "labels").glob("annotate-*.jsonl"))
+    rows = (json.loads(line) for path in logs for line in path.read_text(encoding="utf-8").splitlines())
+    return [row["kind"] for row in rows if row["annotator"] == annotator]
+
+
 def publish(root: Path) -> None:
     """Score the run, and write its pages."""
     ended = call("site", root.name, "--out", root.parent / "pages")

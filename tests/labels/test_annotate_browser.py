@@ -12,10 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.labels import read_label_actions
 from tests.labels.conftest import Copied
-from tests.labels.label_runs import ANNOTATED, board
+from tests.labels.label_runs import ANNOTATED, actions, board, exported
 from tests.labels.opened_app import served
 from tests.labels.payloads import PAYLOADS
 from tests.labels.test_annotate_guard import say_everywhere
@@ -120,9 +118,7 @@ def test_labels_by_keys_survive_a_kill_and_shorten_the_next_board_s_intervals(
         assert seen.complaints == []
         assert {one.split("/")[2] for one in seen.addresses if one.startswith("http")} == {own.split("/")[2]}
         assert all(one.startswith(("http://127.0.0.1:", "data:")) for one in seen.addresses)
-    actions = read_label_actions(RunFolder(root))
-    assert sum(1 for _ in actions.labels()) == 16
-    assert not actions.damaged
+    assert len(exported(root, "annotations")) == len(actions(root, "ada")) == 16
     assert half_widths(root) < first
 
 
@@ -130,7 +126,6 @@ def test_every_key_does_what_the_help_says_and_pages_fit_a_phone(
     browser: Browser, copied: Copied, tmp_path: Path
 ) -> None:
     root = copied(ANNOTATED)
-    folder = RunFolder(root)
     with served(root) as address:
         page = page_of(browser, tmp_path, address)
         page.tab.press("?")
@@ -147,17 +142,16 @@ def test_every_key_does_what_the_help_says_and_pages_fit_a_phone(
         first = page.id()
         page.tab.press("2")
         page.leave_by("Enter")
-        assert [(one.answer_correct, one.note) for one in read_label_actions(folder).labels()] == [(False, "you s1")]
+        (label,) = exported(root, "annotations")
+        assert (label["is_answer_correct"], label["notes"]) == (False, "you s1")
         page.leave_by("z")
         assert page.id() == first
-        assert list(read_label_actions(folder).labels()) == []
+        assert actions(root, "ada") == ["label", "undo"]
         page.leave_by("f")
         assert page.id() == first
-        assert read_label_actions(folder).flags()
         page.leave_by("u")
         page.leave_by("s")
-        kinds = [action.kind for action in read_label_actions(folder).by_annotator["ada"]]
-        assert kinds == ["label", "undo", "flag", "unsure", "skip"]
+        assert actions(root, "ada") == ["label", "undo", "flag", "unsure", "skip"]
         assert page.complaints == []
         for path in ("", "progress", "adjudicate", "name"):
             narrow = page_of(browser, tmp_path, address, width=375)

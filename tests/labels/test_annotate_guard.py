@@ -12,7 +12,6 @@ from starlette.testclient import TestClient
 from layton_batch.annotate.server import POLICY
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.labels import read_label_actions
 from tests.labels.conftest import Copied
 from tests.labels.label_runs import ANNOTATED, note_as_written
 from tests.labels.opened_app import ENTRY, ORIGIN, Opened, opened
@@ -31,7 +30,7 @@ def fields(app: Opened) -> dict[str, str]:
 
 
 def nothing_was_done(app: Opened) -> bool:
-    return not read_label_actions(app.session.run.folder).by_annotator
+    return not [*app.session.run.folder.labels.glob("annotate-*")]
 
 
 def test_no_page_opens_without_the_token(untouched: Opened) -> None:

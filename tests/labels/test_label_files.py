@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
+import polars as pl
 
 import layton_batch as lb
-from layton_batch.reports.label_sheet import sheet_csv
+from layton_batch.files import tables
 from tests.labels.conftest import Copied
 from tests.labels.label_runs import ANNOTATED, Row, answers, board, board_and_notes, label, write_rows
 from tests.support.cli_harness import call, refused
@@ -145,7 +145,7 @@ def test_a_filled_file_is_not_replaced_and_a_wrong_row_is_named_and_nothing_is_i
     Path("quiz.csv").write_text("id,question\n1,What?\n", encoding="utf-8")
     assert "quiz.csv: the file there is not of `label plan`" in refused(*plan, "quiz.csv")
     assert "name a file that ends in .csv or .jsonl" in refused(*plan, "ask.docx")
-    Path("none.csv").write_bytes(sheet_csv([]))
+    Path("none.csv").write_bytes(before.partition(b"\n")[0] + b"\n")
     assert planned(root, "none.csv")
     for row in rows:
         del row["label_id"]
@@ -153,7 +153,12 @@ def test_a_filled_file_is_not_replaced_and_a_wrong_row_is_named_and_nothing_is_i
     assert not list((root / "labels").glob("*.jsonl"))
 
 
-@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "  =1", "＝1"])
-def test_no_cell_is_a_formula(text: str) -> None:
-    (row,) = csv.DictReader(io.StringIO(sheet_csv([{"answer": text, "note": None}]).decode("utf-8-sig")))
-    assert row["answer"].startswith("'")
+def test_no_cell_is_a_formula(copied: Copied) -> None:
+    root, texts = copied(ANNOTATED), ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "  =1", "＝1"]
+    for path in (root / "tables" / "predictions").rglob("*.parquet"):
+        table = tables.read_part(path)
+        tables.write(path, table.with_columns(answer=pl.Series(texts * table.height).head(table.height)))
+    assert call("label", "plan", root.name, "--labels", "99", "--out", "all.csv").code == 0
+    with Path("all.csv").open(encoding="utf-8-sig", newline="") as handle:
+        cells = {row["answer"] for row in csv.DictReader(handle)}
+    assert (len(cells), {cell[0] for cell in cells}) == (len(texts), {"'"})

@@ -12,7 +12,6 @@ import pytest
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import with_budget
 from layton_batch.settings import Settings
-from layton_batch.stages.plan_counts import EARLIER, PRIORS
 from layton_batch.stages.preview import preview
 from layton_batch.states import Role
 from tests.support.cli_harness import write
@@ -57,10 +56,10 @@ def test_expected_comes_from_the_priors_first_and_from_an_earlier_runs_tokens_th
     again = done.bench.plan(TEXT)
     assert again.expected_usd == again.max_usd == 0  # nothing is left to be sent
     hinted = done.bench.plan(TEXT.replace('split = "llm"', 'split = "llm"\nhints = 2'))
-    assert {one.expected_from for one in (*done.before.jobs, *hinted.jobs)} == {PRIORS}
-    assert {one.expected_from for one in done.anew.jobs} == {EARLIER}
+    assert {one.expected_from for one in (*done.before.jobs, *hinted.jobs)} == {"priors"}
+    assert {one.expected_from for one in done.anew.jobs} == {"earlier runs"}
     harder = done.bench.plan(ANEW.replace("max_output_tokens = 4000", 'max_output_tokens = 4000\nreasoning = "high"'))
-    assert {one.expected_from for one in harder.jobs if one.job.role is Role.PREDICT} == {PRIORS}
+    assert {one.expected_from for one in harder.jobs if one.job.role is Role.PREDICT} == {"priors"}
     # Some of the simulated answers are not judged, and some input was cached: less was paid than a full run costs.
     assert done.anew.expected_usd == pytest.approx(done.status.spent_usd, rel=Decimal("0.25"))
     for one in (*done.before.jobs, *done.anew.jobs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import ManifestError
-from layton_batch.runs.rejudging import rejudge_jobs
 from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.gold import GoldSet, read_gold
 from layton_batch.scoring.leaderboard import OTHER_JURY
@@ -132,15 +131,17 @@ def test_labels_of_another_jury_are_refused_where_the_manifest_does_not_rejudge_
 
 
 def test_a_sample_is_as_large_as_asked_has_every_vote_and_is_the_same_each_time(tmp_path: Path) -> None:
+    backwards, chosen, key = tmp_path / "backwards.jsonl", list[set[tuple[object, ...]]](), ("item_id", "model")
+    backwards.write_bytes(b"".join(reversed(GOLD.read_bytes().splitlines(keepends=True))))
     with lab(tmp_path) as bench:
-        manifest = bench.manifest(asked("rejudge = 9", source=GOLD))
-    gold, items = gold_set(GOLD), set(labelled_answers()["item_id"])
-    found = [rejudge_jobs(manifest, order, items) for order in (gold, replace(gold, rows=gold.rows.reverse()))]
-    key = ("item_id", "model")
-    chosen = [{answer for one in jobs for answer in one.rows.select(key).iter_rows()} for jobs in found]
+        for source in (GOLD, backwards):
+            text = asked("rejudge = 9", source=source, limit=99)
+            bench.plan_only(text)
+            with bench.open(text) as run:
+                chosen.append({answer for one in run.wanted_rejudging for answer in one.rows.select(key).iter_rows()})
     assert chosen[0] == chosen[1]
     assert len(chosen[0]) == 9
-    rows = gold.on("both_correct").join(labelled_answers(), on=PREDICTION, how="semi")
+    rows = gold_set(GOLD).on("both_correct").join(labelled_answers(), on=PREDICTION, how="semi")
     voted = list(rows.select(*key, "yes", "total").iter_rows())
     votes = Counter(tuple(vote) for _, _, *vote in voted)
     kept = Counter(tuple(vote) for item, model, *vote in voted if (item, model) in chosen[0])

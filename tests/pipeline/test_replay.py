@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from layton_batch.commands.known_items import known_items, replayed
-from layton_batch.files.sources import stream_rows
+from layton_batch.commands.known_items import replayed
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.sandbox.answerers.questions import Answerer
-from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
-from layton_batch.tasks import load_task
-from layton_batch.tasks.protocol import TaskOptions
 from tests.support.cli_harness import call
-from tests.support.lab import MODELS, START, Lab, RunState, manifest_text
+from tests.support.lab import MODELS, START, Lab, RunState, lab, manifest_text
 from tests.support.manual_clock import ManualClock
 from tests.support.paths import SHARED_DATA
 from tests.support.replay_manifest import replay_manifest
@@ -45,14 +40,10 @@ def table(source: str | Path, runs: Path, metric: str = "both_correct") -> list[
 
 
 @contextmanager
-def replaying(folder: Path, answerer: Answerer) -> Iterator[Lab]:
-    clock = ManualClock(START)
+def published(folder: Path) -> Iterator[Lab]:
+    clock, answerer = ManualClock(START), replayed([FILE, DATA / "riddles_llm.jsonl"])
     with Sandbox(SandboxConfig(batch_seconds=1.0, answerer=answerer, clock=clock.now)) as server:
         yield Lab(folder, server, clock)
-
-
-def published(folder: Path) -> AbstractContextManager[Lab]:
-    return replaying(folder, replayed([FILE, DATA / "riddles_llm.jsonl"]))
 
 
 def test_the_ppi_file_alone_gives_the_published_table(tmp_path: Path) -> None:
@@ -76,9 +67,8 @@ def test_a_replayed_run_gives_the_published_table_and_costs_what_the_sandbox_bil
 @pytest.mark.nightly
 def test_real_images_go_through_every_dialect(tmp_path: Path) -> None:
     riddles, number = DATA / "riddles_vlm.jsonl", 317
-    items = load_task("layton", TaskOptions("vlm")).items(stream_rows(riddles))
     text = manifest_text(tuple(MODELS), limit=number, items=str(riddles)).replace('split = "llm"', 'split = "vlm"')
-    with replaying(tmp_path, SimulateAnswerer(known_items(items, "layton"))) as bench:
+    with lab(tmp_path) as bench:
         status = bench.finish(text)
         assert (status.state, status.spent_usd) == (RunState.DONE, bench.server.ledger().total_usd)
     predict = [job for job in status.jobs if job.role == "predict"]

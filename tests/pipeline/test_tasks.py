@@ -11,16 +11,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.cli.demo import DEMO_MANIFESTS, demo_manifest, run_demo
-from layton_batch.errors import ManifestError
 from layton_batch.manifest.asked import load_items as task_items
 from layton_batch.manifest.asked import manifest_task
+from layton_batch.manifest.checks import load_manifest
 from layton_batch.records import Response
 from layton_batch.sandbox import Fault
 from layton_batch.states import FinishReason, RequestOutcome
+from layton_batch.tasks import BUILT_IN
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.zebralogic.task import ZebraLogicTask
+from tests.support.cli_harness import call, refused
 from tests.support.lab import MODELS, Lab, demo_prices, lab
+from tests.support.paths import ROOT
 
 PRINTED = 0.0501
 """The leaderboard's scores are in percent with one decimal."""
@@ -128,9 +130,10 @@ def test_every_grid_gets_the_output_limit_it_needs_in_the_batch_file_and_reasoni
 # ---- the demonstrations ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", DEMO_MANIFESTS)
+@pytest.mark.parametrize("task", BUILT_IN)
 def test_every_demonstration_shows_its_task_with_the_same_models_at_the_same_prices(task: str) -> None:
-    shown, first = demo_manifest(task), demo_manifest()
+    name = "demo.toml" if task == "layton" else f"demo-{task}.toml"
+    shown, first = (load_manifest(ROOT / "manifests" / file) for file in (name, "demo.toml"))
     assert shown.task == task
     paid = [(model.provider, model.model) for model in shown.models]
     assert paid == [(model.provider, model.model) for model in first.models]
@@ -140,17 +143,14 @@ def test_every_demonstration_shows_its_task_with_the_same_models_at_the_same_pri
 
 
 def test_a_demonstration_of_a_task_there_is_none_of_names_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError) as refused:
-        run_demo(tmp_path, "zebra")
-    assert all(task in str(refused.value) for task in ("zebra", *DEMO_MANIFESTS))
+    message = refused("demo", "--task", "zebra", "--out", tmp_path)
+    assert all(task in message for task in ("zebra", *BUILT_IN))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.nightly
-def test_a_demonstration_runs_to_its_end_and_its_bill_is_the_sandboxs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_demo(tmp_path, "mcq_idk") == 0
-    last = capsys.readouterr().err.splitlines()[-1]
-    billed, accounted = (part.rsplit("$", 1)[1] for part in last.split(";"))
+def test_a_demonstration_runs_to_its_end_and_its_bill_is_the_sandboxs(tmp_path: Path) -> None:
+    ending = call("demo", "--task", "mcq_idk", "--out", tmp_path)
+    assert ending.code == 0
+    billed, accounted = (part.rsplit("$", 1)[1] for part in ending.err.splitlines()[-1].split(";"))
     assert Decimal(billed) == Decimal(accounted) > 0

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from layton_batch.settings import Settings
-from layton_batch.verification.recompute import Verification
 from layton_batch.verification.verify import verify_run
 from tests.support.cli_harness import call
 from tests.support.commits import after_commits
@@ -47,13 +46,14 @@ HISTORIES = {
 }
 
 
-def verified(bench: Lab) -> Verification:
-    return verify_run(bench.run_folder(QUIZ), Settings(bench.folder))
+def verified(bench: Lab) -> tuple[list[str], int]:
+    """Return the differences, and the number of notes."""
+    checked = verify_run(bench.run_folder(QUIZ), Settings(bench.folder))
+    return list(checked.differences), len(checked.notes)
 
 
 def is_unfinished(bench: Lab) -> bool:
-    checked = verified(bench)
-    return (checked.differences, len(checked.notes)) == ([], 1)
+    return verified(bench) == ([], 1)
 
 
 def test_a_run_that_is_not_finished_is_sound_and_says_so(tmp_path: Path) -> None:
@@ -88,15 +88,14 @@ def test_a_run_is_sound_after_every_edit_and_not_called_damaged_wherever_it_is_s
 
         def verify(number: int) -> None:
             if number % every == 0:
-                lines = beside.submit(verified, bench).result().differences
+                lines, _ = beside.submit(verified, bench).result()
                 differences[f"commit {number}"] = [line for line in lines if not is_snapshot(line)]
 
         for text in history:
             with after_commits(verify) if bench.billed() else nullcontext():  # once the run is there
                 bench.finish_paid_once(text)
             assert {point: lines for point, lines in differences.items() if lines} == {}
-            checked = verified(bench)
-            assert (checked.differences, checked.notes) == ([], [])
+            assert verified(bench) == ([], 0)
             bills[text] = bench.table(text, "cost")
     if DEARER in bills:  # by the price of what is saved alone; and parts of the table ``usage`` keep their sizes
         assert bills[QUIZ]["cost_usd"].to_list() == bills[DEARER]["cost_usd"].to_list()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future
@@ -12,14 +14,14 @@ import pytest
 
 from layton_batch.errors import DamagedTableError, EngineError, ManifestError
 from layton_batch.loop import drive
-from layton_batch.runs.job_engine import PROCESSES, THREADS, CallingThread, check_engine, opened_engine
+from layton_batch.runs.open import open_run
 from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
-from layton_batch.stages.grade import grade_apart
-from layton_batch.stages.score import count_votes
 from tests.support.lab import Lab, lab, manifest_text, quiz_text
+from tests.support.manifest_texts import load
 from tests.support.tiers import tiered
 
+THREADS, PROCESSES = "threads", "processes"
 MADE = ("predictions", "verdicts", "scores", "grades")
 TEXT, RULE = manifest_text(limit=2), quiz_text()
 
@@ -47,10 +49,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield there.scheduler_address.replace("tcp://", "dask://")
 
 
-def raise_damage(path: Path) -> None:
-    raise DamagedTableError(f"{path} is damaged", path)
-
-
 def test_processes_and_a_cluster_make_the_same_tables_as_this_process(
     tmp_path: Path, cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,25 +66,25 @@ def test_processes_and_a_cluster_make_the_same_tables_as_this_process(
 
 
 class LosingExecutor(Executor):
-    """Executor that loses the first work of this function with its worker."""
+    """Executor that loses work of one kind with its worker. ``lost``: the number of the kind; grades come first."""
 
-    def __init__(self, lost_work: object) -> None:
-        self.lost_work = lost_work
+    def __init__(self, executor: Executor, lost: int) -> None:
+        self.executor, self.lost, self.kinds = executor, lost, list[object]()
 
     def submit(self, fn, /, *args, **kwargs):  # type: ignore[no-untyped-def]
-        if fn is not self.lost_work:
-            return CallingThread().submit(fn, *args, **kwargs)
+        if fn not in self.kinds:
+            self.kinds.append(fn)
+        if self.kinds.index(fn) != self.lost:
+            return self.executor.submit(fn, *args, **kwargs)
         broken = Future[object]()
         broken.set_exception(BrokenExecutor("ended"))
         return broken
 
 
-@pytest.mark.parametrize("lost_work", tiered((grade_apart, count_votes), ci=(count_votes,)))
-def test_what_a_lost_worker_left_undone_is_done_here_in_the_next_tick_and_said(
-    tmp_path: Path, lost_work: object
-) -> None:
+@pytest.mark.parametrize("lost", tiered((0, 1), ci=(1,)))
+def test_what_a_lost_worker_left_undone_is_done_here_in_the_next_tick_and_said(tmp_path: Path, lost: int) -> None:
     with lab(tmp_path) as bench, bench.open(TEXT) as run:
-        run.engine.executor = LosingExecutor(lost_work)
+        run.engine.executor = LosingExecutor(run.engine.executor, lost)
         status = drive(run, once=False, stop_at=bench.clock.now() + 200 * 3600)
         assert status.state is RunState.DONE
         told = [event.detail for event in run.store.events() if event.kind == "worker_lost"]
@@ -97,16 +95,20 @@ def test_what_a_lost_worker_left_undone_is_done_here_in_the_next_tick_and_said(
 
 
 def test_a_damaged_table_is_told_from_another_process_as_from_this_one(tmp_path: Path) -> None:
-    for name in (THREADS, PROCESSES):
-        with opened_engine(name) as engine, pytest.raises(DamagedTableError) as told:
-            engine.submit(raise_damage, tmp_path / "part").result()
-        assert (str(told.value), told.value.path) == (f"{tmp_path / 'part'} is damaged", tmp_path / "part")
+    error = DamagedTableError("the part is damaged", tmp_path / "part")
+    arrived = pickle.loads(pickle.dumps(error))  # as an executor of processes carries it
+    assert (type(arrived), str(arrived), arrived.path) == (DamagedTableError, str(error), error.path)
 
 
-@pytest.mark.parametrize("name", ["", "process", "dask://", "dask:host", "tls://host:1", "tcp://host:1", "threads "])
-def test_a_name_that_is_no_engine_is_refused(name: str) -> None:
-    with pytest.raises(ManifestError, match="engine"):
-        check_engine(name)
+@pytest.mark.parametrize("name", ["process", "dask://", "dask:host", "tls://host:1", "tcp://host:1", "Threads"])
+def test_a_name_that_is_no_engine_is_refused(tmp_path: Path, name: str) -> None:
+    manifest, settings = load(tmp_path, RULE), Settings.from_environment({}, tmp_path).with_engine(name)
+    with (
+        pytest.raises(ManifestError, match=re.escape(f"engine '{name}'")),
+        open_run(manifest, tmp_path / "runs", settings, only_scores=True),
+    ):
+        pass
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_cluster_that_is_not_there_ends_the_run_before_anything_is_paid_and_it_goes_on_later(
@@ -122,8 +124,3 @@ def test_a_cluster_that_is_not_there_ends_the_run_before_anything_is_paid_and_it
         bench.settings = own
         assert bench.finish(RULE).state is RunState.DONE
         assert set(bench.billed().values()) == {1}
-
-
-def test_the_environment_names_the_engine(tmp_path: Path) -> None:
-    assert Settings.from_environment({"LAYTON_BATCH_ENGINE": "processes"}, tmp_path).engine == PROCESSES
-    assert Settings.from_environment({}, tmp_path).engine == THREADS

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -9,23 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch import model_table
-from layton_batch.manifest.model_checks import ModelFindings
-from layton_batch.model_table import is_same_model
-from layton_batch.runs.model_questions import ask_providers
+from layton_batch.clock import SystemClock
 from layton_batch.settings import Settings
 from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 from tests.providers.conftest import reply, routes
-from tests.support.manifest_texts import HEAD, ITEMS, load
-from tests.support.manual_clock import ManualClock
+from tests.support.cli_harness import call
+from tests.support.manifest_texts import HEAD, ITEMS, write
+from tests.support.paths import ROOT
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 JURY = '[jury]\nseats = 1\n[[jury.judges]]\nname = "j"\nprovider = "anthropic"\nmodel = "claude-x"\n'
 JURY += '[[jury.judges]]\nname = "k"\nprovider = "gemini"\nmodel = "gemini-x"\nsubstitute = true\n'  # it has no key
-TABLE = model_table.parse(
-    '[[openai]]\nmodels = ["old"]\nreplacement = "new"\nends = 2026-12-31\nsource = "a page"\nas_of = 2026-11-22\n'
-)
-GONE = "model 'm' (openai): old is not known to openai, which was asked: use new"
 Answerer = Answer | Callable[[HandlerCall], Answer]
 
 
@@ -49,24 +47,46 @@ def serving(**answers: Answerer) -> Iterator[tuple[dict[str, str], Mapping[str, 
             server.__exit__(None, None, None)
 
 
-def found(folder: Path, models: str, environment: Mapping[str, str], *, elsewhere: bool = False) -> ModelFindings:
-    manifest = load(folder, HEAD + ITEMS + models + JURY)
-    settings = Settings.from_environment(environment, folder)
-    return ask_providers(manifest, settings, ManualClock(NOW), table=TABLE, is_elsewhere=lambda _provider: elsewhere)
+Findings = tuple[list[str], list[str]]
+Find = Callable[..., Findings]
 
 
-def test_a_model_that_its_provider_does_not_have_is_refused_and_its_successor_named(tmp_path: Path) -> None:
-    with serving(openai=routes({})) as (environment, _):
-        findings = found(tmp_path, model("openai", "old"), environment)
-    assert findings.refused == (f"{GONE}. If it is right all the same: --offline does not ask",)
-    assert findings.warnings == ()
+@pytest.fixture
+def find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Find:
+    """``find(models, environment, elsewhere=…)``: what `plan` refuses, and what it warns of the models. ``elsewhere``:
+    the addresses are others than the providers' own."""
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(SystemClock, "now", lambda _self: NOW)
+    write(
+        tmp_path,
+        json.dumps({"id": "a", "split": "llm", "description": "?", "answer": "b", "solution": "c"}),
+        "items.jsonl",
+    )
+
+    def find(models: str, environment: Mapping[str, str], *, elsewhere: bool = False) -> Findings:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(Settings, "is_elsewhere", lambda *_: elsewhere)
+        plan = call("plan", write(tmp_path, HEAD + ITEMS + models + JURY), "--runs", tmp_path / "runs", "--json").json
+        assert isinstance(plan, dict)
+        told = [line for line in plan["caveats"] if re.match(r"model '|providers could|\w+ does not serve", line)]
+        return plan["refused"], [line for line in told if "models.toml" not in line]
+
+    return find
 
 
-def test_the_environment_says_what_another_address_is(tmp_path: Path) -> None:
-    with serving(openai=routes({})) as (environment, _):
-        manifest = load(tmp_path, HEAD + ITEMS + model("openai", "old") + JURY)
-        findings = ask_providers(manifest, Settings.from_environment(environment, tmp_path), ManualClock(NOW))
-    assert (len(findings.refused), len(findings.warnings)) == (0, 1)
+def test_a_model_that_its_provider_does_not_have_is_refused_and_its_successor_named(find: Find) -> None:
+    entries = tomllib.loads((ROOT / "layton_batch" / "models.toml").read_text(encoding="utf-8"))["openai"]
+    old, new = next((entry["models"][0], entry["replacement"]) for entry in entries if "replacement" in entry)
+    for elsewhere in (False, True):
+        with serving(openai=routes({})) as (environment, _):
+            found = find(model("openai", old), environment, elsewhere=elsewhere)
+        line = next(line for line in found[elsewhere] if "is not known to openai, which was asked" in line)
+        assert line.startswith(f"model 'm' (openai): {old} ")
+        assert f": use {new}" in line
+        assert elsewhere or "--offline" in line
+        assert found[0] == [] or not elsewhere
 
 
 @pytest.mark.parametrize(
@@ -97,46 +117,44 @@ def test_the_environment_says_what_another_address_is(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_sure_to_fail_is_refused_and_an_end_ahead_is_a_warning_with_the_day(
-    tmp_path: Path, provider: str, page: object, is_refused: bool, said: str
+    find: Find, provider: str, page: object, is_refused: bool, said: str
 ) -> None:
     answers: dict[str, Answerer] = {"anthropic": reply({"id": "claude-x"}), provider: reply(page)}
     with serving(**answers) as (environment, _):
-        findings = found(tmp_path, model(provider, "m"), environment)
-    assert f"model 'm' ({provider}): m {said}" in (findings.refused if is_refused else findings.warnings)[0]
-    assert is_refused or findings.refused == ()
+        refused, warnings = find(model(provider, "m"), environment)
+    assert f"model 'm' ({provider}): m {said}" in (refused if is_refused else warnings)[0]
+    assert is_refused or refused == []
 
 
 @pytest.mark.parametrize(("elsewhere", "status"), [(False, 400), (True, 401)])
 def test_a_key_that_the_provider_does_not_accept_is_refused_before_a_run_waits_for_days(
-    tmp_path: Path, elsewhere: bool, status: int
+    find: Find, elsewhere: bool, status: int
 ) -> None:
     with serving(openai=reply({"error": {"message": "Incorrect API key provided"}}, status)) as (environment, _):
-        findings = found(tmp_path, model("openai", "a"), environment, elsewhere=elsewhere)
-    ((line,), others) = (findings.warnings, findings.refused) if elsewhere else (findings.refused, findings.warnings)
-    assert others == ()
+        found = find(model("openai", "a"), environment, elsewhere=elsewhere)
+    (line,), others = found[elsewhere], found[not elsewhere]
+    assert others == []
     assert line.startswith("openai does not serve the account: ")
 
 
 @pytest.mark.parametrize("status", [403, 429, 500, 503])
-def test_questions_that_fail_refuse_nothing_and_are_told_in_one_line(tmp_path: Path, status: int) -> None:
+def test_questions_that_fail_refuse_nothing_and_are_told_in_one_line(find: Find, status: int) -> None:
     no = reply({"error": {"message": "no"}}, status)
     with serving(openai=no, mistral=no) as (environment, servers):
-        findings = found(
-            tmp_path, model("openai", "a") + model("openai", "b", "n") + model("mistral", "c", "o"), environment
+        refused, (line,) = find(
+            model("openai", "a") + model("openai", "b", "n") + model("mistral", "c", "o"), environment
         )
         assert [len(server.calls) for server in servers.values()] == [1, 1]  # a provider that fails is asked no more
-    assert findings.refused == ()
-    (line,) = findings.warnings
+    assert refused == []
     assert line.startswith("providers could not be asked whether their models are on sale: openai: ")
     assert "; mistral: " in line
 
 
-def test_a_model_of_several_names_is_asked_about_once_and_judges_too(tmp_path: Path) -> None:
+def test_a_model_of_several_names_is_asked_about_once_and_judges_too(find: Find) -> None:
     page = routes({"GET /v1/models/a": {"id": "a"}, "GET /v1/models/claude-x": {"id": "claude-x"}})
     with serving(openai=page, anthropic=page) as (environment, servers):
-        findings = found(tmp_path, model("openai", "a") + model("openai", "a", "n"), environment)
+        assert find(model("openai", "a") + model("openai", "a", "n"), environment) == ([], [])
         calls = {name: [call.path for call in server.calls] for name, server in servers.items()}
-    assert findings == ModelFindings((), ())
     assert calls == {"openai": ["/v1/models/a"], "anthropic": ["/v1/models/claude-x"]}
 
 
@@ -159,5 +177,9 @@ def test_a_model_of_several_names_is_asked_about_once_and_judges_too(tmp_path: P
         ("openai/gpt-oss-120b", "OpenAI/gpt-oss-120B", True),
     ],
 )
-def test_a_model_is_the_one_asked_for_or_a_dated_snapshot_of_it(asked: str, served: str, same: bool) -> None:
-    assert is_same_model(asked, served) is same
+def test_a_model_is_the_one_asked_for_or_a_dated_snapshot_of_it(
+    find: Find, asked: str, served: str, same: bool
+) -> None:
+    with serving(openai=reply({"id": served}), anthropic=reply({"id": "claude-x"})) as (environment, _):
+        refused, _warnings = find(model("openai", asked), environment)
+    assert any("stands for another model" in line for line in refused) is not same

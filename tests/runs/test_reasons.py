@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from layton_batch.records import Job
-from layton_batch.runs.jobs import job_identity
-from layton_batch.runs.rejudging import recorded_jury
 from layton_batch.states import Role
-from tests.support.manifest_texts import load
+from tests.support.cli_harness import call
+from tests.support.lab import Lab, lab, manifest_text
 
-MANIFEST = """
-name = "quiz"
-task = "qa"
-[items]
-source = "bundled"
-[[models]]
-name = "larch"
-provider = "openai"
-model = "gpt-5.2"
-[jury]
-seats = 1
-{reasons}
-[[jury.judges]]
-name = "referee"
-provider = "gemini"
-model = "gemini-3-pro"
-"""
+JURY = "[jury]\nseats = 1\n"
+PLAIN = manifest_text(limit=2).replace("layton", "qa")
+ASKED = PLAIN.replace(JURY, f"{JURY}reasons = true\n")
+
+
+def prompts_of_judges(bench: Lab, text: str) -> set[str]:
+    """Finish the run. Return the digests of its judges' prompts, which its gold set has."""
+    bench.finish(text)
+    out = bench.folder / "gold.jsonl"
+    assert call("export", "lab", "--runs", bench.runs, "--to", "ppi", "--out", out).code == 0
+    return set(re.findall(r'"judge_prompt_sha256_[^"]*": ?"(\w+)"', out.read_text(encoding="utf-8")))
 
 
 def test_reasons_change_what_judges_are_asked_and_nothing_else(tmp_path: Path) -> None:
-    plain, asked = (load(tmp_path, MANIFEST.format(reasons=line)) for line in ("", "reasons = true"))
-    jobs = {role: Job(str(role), role, plain.model_specs()[0]) for role in (Role.PREDICT, Role.JUDGE, Role.REJUDGE)}
-    same = {role: job_identity(plain, job) == job_identity(asked, job) for role, job in jobs.items()}
-    assert same == {Role.PREDICT: True, Role.JUDGE: False, Role.REJUDGE: False}
-    digests = [recorded_jury(manifest)["referee"].prompt_sha256 for manifest in (plain, asked)]
-    assert digests[0] != digests[1]
-    assert plain.identity() != asked.identity()
+    with lab(tmp_path) as bench:
+        before = prompts_of_judges(bench, PLAIN)
+        plan = bench.plan(ASKED)
+        assert {planned.job.role for planned in plan.jobs if planned.to_send} == {Role.JUDGE}
+        assert plan.to_send == sum(planned.requests for planned in plan.jobs if planned.job.role is Role.JUDGE)
+        assert len(before) == len(before ^ prompts_of_judges(bench, ASKED)) - 1 == 1

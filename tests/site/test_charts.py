@@ -8,13 +8,21 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from layton_batch.providers import BUILT_IN
 from layton_batch.site.build import build_site
-from layton_batch.site.charts import item_rates, pareto
-from tests.support.fabricated_run import fabricated, hostile
+from tests.support.fabricated_run import Words, fabricated, hostile
+from tests.support.read_html import read_page, words
 
 
-def test_the_front_holds_models_that_none_cheaper_beats() -> None:
-    assert pareto([(1, 10), (2, 5), (3, 20), (3, 30), (4, 30)]) == [(1, 10), (3, 30)]
+def test_the_front_holds_models_that_none_cheaper_beats(tmp_path: Path) -> None:
+    costs, scores = dict(zip("abcde", (1, 2, 3, 3, 4), strict=True)), (10, 5, 20, 30, 30)
+    run = fabricated(tmp_path, Words(models="abcde"))
+    run.table("cost", [{**row, "cost_usd": str(4 * costs[str(row["model"])])} for row in run.cost_rows()])
+    board = zip(run.leaderboard_rows(), scores, strict=True)
+    run.table("leaderboard", [{**row, "score": score, "lower": score - 1, "upper": score + 1} for row, score in board])
+    site = build_site(run.folder, run.status(), run.bill()).parent
+    corners = [(row["x"], row["y"]) for row in values(site / "charts" / "cost.json") if "label" not in row]
+    assert corners == [(1, 10), (3, 30)]
 
 
 def test_a_bar_has_the_interval_of_its_items_and_is_hollow_without_one(tmp_path: Path) -> None:
@@ -40,7 +48,7 @@ def test_categories_count_votes_as_people_do_and_a_labelled_answer_by_its_label(
     run.table("scores", [{**row, "metric": metric} for row in run.scores_rows()])
     (record,) = run.judges_rows()
     document = json.loads(str(record["document"]))
-    votes = [(2, 2, 3, 3), (1, 2, 3, 0), (0, 2, 0, 0)]
+    votes = [(2, 2, 3, 3), (1, 2, 3, 0)]
     document["diagnosis"] |= {
         "metric": metric,
         "bins": [dict(zip(("yes", "total", "labels", "positives"), vote, strict=True), lower=0, upper=1)
@@ -49,14 +57,19 @@ def test_categories_count_votes_as_people_do_and_a_labelled_answer_by_its_label(
     run.table("judges", [{"document": json.dumps(document)}])
     label = {"item_id": run.item_id(2), "model": "alpha-9", "n_hints": 0, "sample": 1, metric: True}
     run.table("labels", [label])
-    rates = item_rates(run.folder, metric)
-    assert rates.corrected_judge == "the jury, corrected by people’s labels"
+    run.table("leaderboard", [{**row, "metric": metric} for row in run.leaderboard_rows()])
+    site = build_site(run.folder, run.status()).parent
+    assert "the jury, corrected by people’s labels" in words(read_page(site / "charts.html"))
     yes, split = 3.5 / 4, 0.5 / 4  # three of three and none of three, by Jeffreys
-    logic, other = rates.by_category["Logic"], rates.by_category["Logic, other"]
-    assert logic == pytest.approx([yes, (yes + split) / 3])  # a vote nobody labelled, and a reply nobody could judge
-    assert other == pytest.approx([1 / 3, (yes + split) / 3])
-    assert sorted(rates.by_item) == pytest.approx([0, 0.5, 0.5, 1])
-    assert rates.by_model["alpha-9"] == pytest.approx({"Logic": yes, "Logic, other": (1 + yes) / 2})
+    means = {row["name"]: row["mean"] for row in values(site / "charts" / "categories.json")}
+    # beside a vote nobody labelled, and a reply nobody could judge
+    expected = {"Logic": 50 * (yes + (yes + split) / 3), "Logic, other": 50 * (1 + yes + split) / 3}
+    assert means == pytest.approx(expected, rel=1e-5)  # as the chart's data are rounded
+    spread = [row["count"] for row in values(site / "charts" / "items.json")]
+    assert spread == [1, 0, 0, 0, 0, 2, 0, 0, 0, 1]
+    cells = [row for path in (site / "charts").glob("*.json") for row in values(path) if "share" in row]
+    shares = {str(row["label"]).partition(":")[0]: row["share"] for row in cells if "alpha-9" in str(row["label"])}
+    assert shares == pytest.approx({"alpha-9, Logic": 100 * yes, "alpha-9, Logic, other": 50 * (1 + yes)}, rel=1e-5)
 
 
 def test_a_chart_is_a_file_that_stands_alone_and_loads_nothing(tmp_path: Path) -> None:
@@ -67,3 +80,27 @@ def test_a_chart_is_a_file_that_stands_alone_and_loads_nothing(tmp_path: Path) -
         assert names <= {"svg", "g", "rect", "line", "path", "text", "clipPath", "defs"}, path
         attributes = {name for node in ET.parse(path).iter() for name in node.attrib}
         assert not any(name.endswith("href") or name.startswith("on") or name == "style" for name in attributes), path
+
+
+@pytest.mark.parametrize("page", ["#fdfdfb", "#14171b"])
+def test_makers_have_the_names_that_readers_know_and_colours_that_stand_out(tmp_path: Path, page: str) -> None:
+    makers = {maker: f"{number} {maker}" for number, maker in enumerate((*BUILT_IN, *map(str, range(40))), 10)}
+    run = fabricated(tmp_path)
+    (row, *_) = run.leaderboard_rows()
+    run.table("leaderboard", [{**row, "provider": maker, "model": model} for maker, model in makers.items()])
+    site = build_site(run.folder, run.status()).parent
+    for name in ("Google", "OpenAI", "Mistral AI"):
+        assert name in words(read_page(site / "index.html"))
+    colours = {
+        str(row["colour"]) for path in (site / "charts").glob("*.json") for row in values(path) if "colour" in row
+    }
+    assert len(colours) > 10
+    for colour in colours:
+        bright, dark = sorted((luminance(colour), luminance(page)), reverse=True)
+        assert (bright + 0.05) / (dark + 0.05) >= 3, "WCAG 1.4.11"
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import orjson
 import pytest
 
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.build import HOME, build_site, write_front
-from layton_batch.site.leaderboard_page import citation
-from layton_batch.site.run_tables import BoardSettings
-from tests.support.fabricated_run import FabricatedRun, Words
+from tests.support.fabricated_run import FabricatedRun, Words, fabricated
 from tests.support.read_html import read_page, words
 
 EVIL = "</title><script>alert(1)</script>"
@@ -57,10 +57,17 @@ def test_a_front_page_is_written_anew_but_never_over_a_page_of_someone_else(tmp_
     assert (other / "index.html").read_text() == "mine"
 
 
-def test_a_citation_stays_one_entry_whatever_the_name_is() -> None:
-    ask = BoardSettings(author="A}da", address="https://example.org/")
-    text = citation(ask, "a}ß{\\ü", "2026-11-23 08:00 UTC")
+def test_a_citation_stays_one_entry_whatever_the_name_is(tmp_path: Path) -> None:
+    run = fabricated(tmp_path, Words(name="a}ß{\\ü"))
+    document = orjson.loads(run.folder.manifest.read_bytes())
+    document["manifest"]["site"] = {"author": "A}da", "address": "https://example.org"}
+    cited = []
+    for content in (run.folder.manifest.read_bytes(), orjson.dumps(document)):
+        run.folder.manifest.write_bytes(content)
+        text = words(read_page(build_site(run.folder, run.status())))
+        cited.append(re.findall(r"@misc\{assu, .*? written by layton-batch\}, \}", text))
+    (anonymous,), (text,) = cited
+    assert "author" not in anonymous
     assert text.count("{") == text.count("}") == 6
-    assert text.startswith("@misc{assu,\n  author = {Ada},\n")
-    assert "  year = {2026},\n  url = {https://example.org/},\n" in text
-    assert "author" not in citation(BoardSettings(), "x", "")
+    assert text.startswith("@misc{assu, author = {Ada}, ")
+    assert " url = {https://example.org/}, " in text

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import resource
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from unittest import mock
+from types import SimpleNamespace
+from typing import Any
 
 import orjson
 import pytest
@@ -16,12 +19,9 @@ from layton_batch.errors import FileError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.status import RunState, Status
-from layton_batch.scoring import history
 from layton_batch.scoring.leaderboard import BORROWED_ONLY, RULE
-from layton_batch.site import charts, items
 from layton_batch.site.build import build_site, write_front
 from layton_batch.states import BatchOutcome, Role
-from layton_batch.store.requests import AttemptLocation
 from tests.support.fabricated_run import FabricatedRun, Row, Words, fabricated
 from tests.support.read_html import Page, pages, read_page, words
 
@@ -36,9 +36,7 @@ def built(run: FabricatedRun, state: RunState = RunState.DONE, status: Status | 
 def page_of(
     run: FabricatedRun, page: str = "index.html", state: RunState = RunState.DONE, status: Status | None = None
 ) -> Page:
-    """One page of a site without charts, which take most of a site's time."""
-    with mock.patch.object(charts, "write_charts", return_value=[]):
-        return read_page(built(run, state, status) / page)
+    return read_page(built(run, state, status) / page)
 
 
 def shown(run: FabricatedRun, page: str = "index.html", status: Status | None = None) -> str:
@@ -142,20 +140,23 @@ def test_a_model_without_a_score_has_no_dot_and_no_nan(tmp_path: Path) -> None:
 # ---- the folder ------------------------------------------------------------------------------------------------------
 
 
-def test_a_site_is_replaced_whole_and_a_failed_one_leaves_the_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def small_disk() -> Iterator[None]:
+    """Let no file become larger than the smallest page."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_site_is_replaced_whole_and_a_failed_one_leaves_the_last(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     site = built(run)
     before = (site / "index.html").read_bytes()
-
-    def broken(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(items, "write", broken)
-        with pytest.raises(FileError, match="No space left"):
-            built(run)
+    with small_disk(), pytest.raises(FileError, match="File too large"):
+        built(run)
     assert (site / "index.html").read_bytes() == before
     run.table("items", run.items_rows()[:1])
     run.table("predictions", run.predictions_rows()[:1])
@@ -222,8 +223,10 @@ def test_a_batch_file_that_cannot_be_read_leaves_the_answer_without_a_prompt(tmp
 def test_a_page_tells_of_earlier_boards_what_changed_since(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     row = {"provider": "p", "method": "hierarchical", "metric": "both_correct", "rank": 1, "score": 50.0}
-    for at, model in enumerate(("first", "<script>alert(1)</script>"), 1_795_000_000):
-        history.keep(run.folder.history, tables.frame("leaderboard", [row | {"model": model}]), float(at))
+    run.folder.history.mkdir()
+    for number, model in enumerate(("first", "<script>alert(1)</script>"), 1):
+        board = {"at": 1_795_000_000.0 + number, "rows": [row | {"model": model}]}
+        (run.folder.history / f"{number:04d}.json").write_bytes(orjson.dumps(board))
     text = shown(run)
     assert "Added: <script>alert(1)</script>." in text
     assert "No longer on the board: first." in text
@@ -238,7 +241,8 @@ def test_every_batch_has_a_line_with_its_time_and_why_it_ended_so(tmp_path: Path
     second = replace(second, outcome=BatchOutcome.EXPIRED, attempt=2)
     failed = [{"custom_id": str(n), "outcome": "errored", "error_message": "<b>quota</b> is over"} for n in range(3)]
     tables.write(run.folder.batch("batch-1").answers / "0.parquet", tables.frame("responses", failed))
-    attempts = tuple(AttemptLocation(status.jobs[0].id, run.folder.root.name, "batch-1", str(n)) for n in range(3))
+    place = {"job_id": status.jobs[0].id, "run_id": run.folder.root.name, "batch_id": "batch-1"}
+    attempts: Any = [SimpleNamespace(**place, custom_id=str(n)) for n in range(3)]
     text = shown(run, "run.html", replace(status, batches=(second, first), failed=attempts))
     for fact in ("2 h 0 min.", "collected, expired too late", "batch_abc", "3 <b>quota</b> is over"):
         assert fact in text
@@ -313,7 +317,7 @@ def with_site(run: FabricatedRun, site: dict[str, object], logo: str = LOGO) -> 
 
 def test_the_page_says_what_the_manifest_says_of_the_benchmark(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
-    links, colours = {'Paper"><b>': "https://example.org/p?a=1&b=2"}, {"openai": "#a1b2c3"}
+    links, colours = {'Paper"><b>': "https://example.org/p?a=1&b=2"}, {"OpenAI": "#a1b2c3"}
     title = {"title": "Riddles <of> the week", "description": "Forty & more.", "license": "CC BY 4.0"}
     with_site(run, {**title, "links": links, "colours": colours})
     page = read_page(built(run) / "index.html")

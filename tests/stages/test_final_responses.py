@@ -9,16 +9,16 @@ import polars as pl
 import pytest
 
 import layton_batch as lb
-from layton_batch.batches.answers import locate_responses
-from layton_batch.errors import DamagedTableError, NotAgreedError
+from layton_batch.errors import NotAgreedError
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.pipeline import advance
 from layton_batch.records import JsonValue
 from layton_batch.runs.open import open_folder
 from layton_batch.settings import Settings
-from layton_batch.states import Role
 from tests.support.cli_harness import desk
 from tests.support.lab import BUNDLED, quiz_text
 
+QUIZ = quiz_text(limit=2)
 PANEL: list[dict[str, JsonValue]] = [
     {"name": "referee", "provider": "openai", "model": "larch-2-referee", "max_output_tokens": 2000}
 ]
@@ -35,20 +35,24 @@ def test_a_runs_own_answers_that_are_gone_are_damage_and_not_asked_for_again_in_
                 lb.judge(frame, panel=PANEL, items=BUNDLED / "riddles_llm.jsonl")
         for imported in (tmp_path / "runs" / "batches" / "answers-judged").glob("predict-*"):
             shutil.rmtree(imported)
-        with open_folder(RunFolder(tmp_path / "runs" / "answers-judged"), there.lab.settings) as run:
-            (job,) = (job for job in run.store.jobs() if job.role is Role.PREDICT)
-            with pytest.raises(DamagedTableError, match="put it back"):
-                locate_responses(run, job.id)
+        folder = RunFolder(tmp_path / "runs" / "answers-judged")
+        shutil.rmtree(folder.tables / "predictions")
+        with open_folder(folder, there.lab.settings) as run:
+            for _ in range(3):
+                advance(run)
+            (damage,) = (event.detail for event in run.store.events() if event.kind == "table_damaged")
+            assert "put it back" in damage
+            assert run.store.requests_to_ask("predict-finch") == []
 
 
 def test_a_part_that_somebody_put_beside_the_answers_counts_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch) as there:
-        there.lab.finish(quiz_text(limit=2))
+        there.lab.finish(QUIZ)
         (part,) = (tmp_path / "runs" / "batches" / "lab").glob("predict-*/answers/*.parquet")
         shutil.copy(part, part.with_name("00000 (conflicted copy).parquet"))
-        with open_folder(RunFolder(tmp_path / "runs" / "lab"), there.lab.settings) as run:
-            (job,) = run.store.jobs()
-            assert locate_responses(run, job.id)["request_id"].is_unique().all()
-        assert len(list(part.parent.glob("*.parquet"))) == 1  # the answers were made again from the raw results
+        shutil.rmtree(there.lab.run_folder(QUIZ).tables / "predictions")
+        there.lab.finish_paid_once(QUIZ)
+        assert there.lab.table(QUIZ, "predictions")["item_id"].is_unique().all()
+        assert list(part.parent.glob("*.parquet")) == [part]  # the answers were made again from the raw results

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.batches.batch_file import files_needed
+from layton_batch.costs.estimate import text_bytes
 from layton_batch.providers import connect
 from layton_batch.providers.protocol import Limits
 from layton_batch.providers.wire_json import request_line
@@ -19,7 +20,6 @@ from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton import LaytonSettings, LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.qa import QaTask
-from layton_batch.tasks.templates import fence
 from layton_batch.text import without_surrogates
 from tests.support.batch_files import files_of
 from tests.support.lab import MODELS
@@ -61,31 +61,30 @@ def judge(provider: str) -> ModelSpec:
     return ModelSpec("judge", provider, "some-model", "family", max_output_tokens=2000)
 
 
-@pytest.mark.parametrize("provider", tiered(MODELS, ci=FAMILIES))
-@given(HOSTILE)
-def test_no_submission_makes_a_longer_line_or_more_tokens_than_the_arithmetic_says(provider: str, text: str) -> None:
-    task, spec, dialect = LaytonTask(TaskOptions("llm")), judge(provider), connect(provider, None)
-    (measured,) = JudgeRequests(task, [ITEM]).about(spec, dialect, NAME)
-    written = len(fence(text).encode()) - len('""')
-    prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", text)))
-    line = request_line(dialect, Request(NAME, "r1", spec, prompt))
-    assert len(line) <= measured.longest_line(written)
-    assert estimate_tokens(prompt, spec) == measured.most_tokens(written)
+def jury_task(folder: Path, *, is_fenced: bool) -> LaytonTask:
+    """Return a task whose judges read the submission in a fence, or as it is, by a manifest's own template."""
+    if is_fenced:
+        return LaytonTask(TaskOptions("llm"))
+    template = folder / "judge_submission.txt"
+    template.write_text("{submitted_answer}: {submitted_justification}.", encoding="utf-8")
+    return LaytonTask(TaskOptions("llm", prompts={"judge_submission": template}), LaytonSettings(fence=False))
 
 
+@pytest.mark.parametrize("is_fenced", [True, False])
 @pytest.mark.parametrize("provider", tiered(MODELS, ci=FAMILIES))
-@given(HOSTILE)
-def test_nor_where_the_submission_is_not_fenced(provider: str, text: str) -> None:
+@given(text=HOSTILE)
+def test_no_submission_makes_a_longer_line_or_more_tokens_than_the_arithmetic_says(
+    provider: str, is_fenced: bool, text: str
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        template = Path(folder) / "judge_submission.txt"
-        template.write_text("{submitted_answer}: {submitted_justification}.", encoding="utf-8")
-        options = TaskOptions("llm", prompts={"judge_submission": template})
-        task, spec, dialect = LaytonTask(options, LaytonSettings(fence=False)), judge(provider), connect(provider, None)
+        task, spec, dialect = jury_task(Path(folder), is_fenced=is_fenced), judge(provider), connect(provider, None)
     (measured,) = JudgeRequests(task, [ITEM]).about(spec, dialect, NAME)
-    written = len(without_surrogates(text).encode())
-    prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", text)))
+    predictions = (Prediction("r1", "m", PredictionKind.ANSWERED, "x", said) for said in ("x", text))
+    one, prompt = (task.judge_prompt(Candidate(ITEM, prediction)) for prediction in predictions)
+    written = 1 + text_bytes(prompt) - text_bytes(one)
     assert len(request_line(dialect, Request(NAME, "r1", spec, prompt))) <= measured.longest_line(written)
     assert estimate_tokens(prompt, spec) == measured.most_tokens(written)
+    assert is_fenced or written == len(without_surrogates(text).encode())
 
 
 def test_a_template_that_shows_the_submission_twice_counts_it_twice_and_without_a_justification_the_answer_counts(

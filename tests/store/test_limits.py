@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from layton_batch.batches.send import provider_wait
 from layton_batch.pipeline import advance
 from layton_batch.providers.protocol import Limits
 from layton_batch.runs.context import Run
-from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
 from layton_batch.store.run_store import RunStore
 from layton_batch.store.standing import ProviderLoad
@@ -33,16 +31,17 @@ def ticks(bench: Lab, run: Run, until: Callable[[], bool]) -> None:
 
 
 def test_a_batch_that_waits_for_a_person_leaves_its_room_to_others(tmp_path: Path) -> None:
-    text = manifest_text(("openai",)) + "[limits.openai]\nmax_requests = 2\n[budget]\nmax_usd = 0.015\n"
-    with lab(tmp_path) as bench, bench.open(text) as run:
-        dialect = run.providers.dialect("openai")
-        dialect.limits = replace(dialect.limits, max_concurrent_batches=1)
-        plan(run)
-        first, second = (one for one in run.store.batches() if one.provider == "openai")
-        with (run.folder.workspace.root / first.path).open("ab") as file:
+    text = (
+        manifest_text(("openai",))
+        + "[limits.openai]\nmax_requests = 2\nmax_concurrent_batches = 1\n[budget]\nmax_usd = 0.015\n"
+    )
+    with lab(tmp_path) as bench:
+        first, second = (one for one in bench.plan_only(text).batches if one.provider == "openai")
+        with (bench.runs / first.path).open("ab") as file:
             file.write(b"\n")
-        ticks(bench, run, lambda: run.store.batch(second.id).state is Lifecycle.COLLECTED)
-        assert run.store.batch(first.id).state is Lifecycle.PLANNED
+        with bench.open(text) as run:
+            ticks(bench, run, lambda: run.store.batch(second.id).state is Lifecycle.COLLECTED)
+            assert run.store.batch(first.id).state is Lifecycle.PLANNED
         assert (first.max_cost or 0) < Decimal("0.015") < (first.max_cost or 0) + (second.max_cost or 0)
 
 

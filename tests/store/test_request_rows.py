@@ -14,7 +14,6 @@ from layton_batch.errors import BatchWaitError, SentElsewhereError
 from layton_batch.records import Batch, End, NewAttempt, NewRequest, Revision
 from layton_batch.runs.status import read_status
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
-from layton_batch.store.request_rows import asked_again
 from layton_batch.store.run_store import RunStore
 from layton_batch.store.standing import LONGEST_CREATE, ProviderLoad
 from tests.support.store_rows import JOB, NOW, batch, moved
@@ -26,9 +25,9 @@ FAILED: End = (RequestOutcome.EXPIRED, ErrorClass.NOT_EXECUTED)
 UNCERTAIN: End = (RequestOutcome.ERRORED, ErrorClass.UNREADABLE)
 
 
-def asking(names: Sequence[str], reask: int = 0) -> list[NewAttempt]:
+def asking(names: Sequence[str]) -> list[NewAttempt]:
     prints = dict(zip(NAMES, PRINTS, strict=True))
-    return [NewAttempt(name, asked_again(prints[name], reask), None) for name in names]
+    return [NewAttempt(name, prints[name], None) for name in names]
 
 
 def planned(engine: Engine, run_id: str, names: tuple[str, ...] = NAMES) -> RunStore:
@@ -140,7 +139,7 @@ def test_an_answer_that_is_asked_for_again_is_another_one(engine: Engine) -> Non
     first = store.known_requests(JOB.id)[0]
     store.ask_once_more(JOB.id, [first], {"r-1": 1}, NOW)
     (again,) = store.requests_to_ask(JOB.id)
-    assert (again.answer, again.reask, again.doublings) == (asked_again(PRINTS[0], 1), 1, 1)
+    assert (again.answer in PRINTS, again.reask, again.doublings) == (False, 1, 1)
     assert again.batch_id == batch(0).id  # that of the answer before it
     assert states(store) == [AnswerState.ANSWERED] * 3
 

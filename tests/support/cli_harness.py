@@ -18,8 +18,8 @@ import pytest
 
 from layton_batch.cli import main
 from layton_batch.clock import SystemClock
-from layton_batch.processes import STOPS
 from layton_batch.sandbox import Fault
+from layton_batch.settings import Settings
 from tests.support.lab import Lab, lab
 from tests.support.paths import ROOT
 
@@ -49,10 +49,17 @@ class Ending:
         return document
 
 
-def call(*arguments: str | Path) -> Ending:
-    """A command in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    before = {number: signal.getsignal(number) for number in STOPS}
+class Terminal(io.StringIO):
+    """A stream that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def call(*arguments: str | Path, is_terminal: bool = False) -> Ending:
+    """A command in this process. ``is_terminal``: its stderr is one."""
+    out, err = io.StringIO(), Terminal() if is_terminal else io.StringIO()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
             main([str(one) for one in arguments])
@@ -123,6 +130,14 @@ class Desk:
         """What the sandbox has billed so far, in USD; batches are carried out when they are looked at, so all are."""
         self.lab.billed()
         return self.lab.server.ledger().total_usd
+
+    def use_own_keys(self, patch: pytest.MonkeyPatch) -> None:
+        """Call the sandbox with keys that it did not give out, so that its answers do not count as made up."""
+        variables = self.lab.server.environment()
+        variables |= {name: f"own-{value}" for name, value in variables.items() if name.endswith("_KEY")}
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        self.lab.settings = Settings.from_environment(variables, self.folder)
 
     def run_root(self) -> Path:
         """The folder of the only run."""

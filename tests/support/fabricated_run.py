@@ -10,17 +10,16 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.batches.run_costs import usage_rows
-from layton_batch.costs.report import CostReport, UnknownCost, build_report
+from layton_batch.costs.report import CostReport, UnknownCost, UsageRow, build_report
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import Batch
+from layton_batch.records import Batch, Usage
 from layton_batch.runs.status import JobStatus, RunState, Status
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judge_quality import AnnotatorAgreement, DiagnosisRecord, diagnose
 from layton_batch.scoring.leaderboard import ScoringRules
-from layton_batch.states import BatchOutcome, Lifecycle
+from layton_batch.states import BatchOutcome, Lifecycle, Role
 from tests.support.evidence import Judged, frames, judged_frame
 
 MODELS = ("alpha-9", "beta-10", "gamma-2")
@@ -117,7 +116,7 @@ class FabricatedRun:
 
     def yes(self, index: int, place: int) -> int:
         """Of two votes."""
-        return (2, 0)[index - 1] if index <= 2 else (2, 1, 0)[place]
+        return (2, 0)[index - 1] if index <= 2 else (2, 1, 0)[place % 3]
 
     def predictions_rows(self) -> list[Row]:
         words = self.words
@@ -219,8 +218,12 @@ class FabricatedRun:
         ]  # fmt: skip
 
     def bill(self) -> CostReport:
-        usage, reused = (usage_rows(tables.read(self.folder.tables, name)) for name in ("usage", "reused"))
-        return build_report(usage, self.unknown, reused=reused)
+        rows = []
+        for row in tables.read(self.folder.tables, "usage").iter_rows(named=True):
+            costs = [row[name] and Decimal(row[name]) for name in ("cost_usd", "unbatched_usd")]
+            usage = Usage(**{part.name: row[part.name] for part in fields(Usage) if part.name in row})
+            rows.append(UsageRow(row["provider"], row["model"], Role(row["role"]), 1, usage, costs[0], costs[1]))
+        return build_report(rows, self.unknown)
 
     def status(self, state: RunState = RunState.DONE) -> Status:
         words = self.words

@@ -16,13 +16,13 @@ from urllib.request import urlopen
 
 import orjson
 import polars as pl
+import pytest
 from sqlalchemy import func, select
 
-from layton_batch.batches import person
-from layton_batch.batches.run_costs import queried_costs
-from layton_batch.clock import Pacing
+import layton_batch as lb
+from layton_batch.clock import Pacing, SystemClock
 from layton_batch.commands.known_items import bundled_answerer
-from layton_batch.costs.report import WHOLE, CostQuery, CostReport
+from layton_batch.costs.report import CostReport
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import drive as drive
@@ -31,16 +31,13 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.pipeline import advance as advance
 from layton_batch.records import Event
 from layton_batch.runs.context import Run as Run
-from layton_batch.runs.folders import find_run
-from layton_batch.runs.open import open_folder, open_run
+from layton_batch.runs.open import open_run
 from layton_batch.runs.status import RunState as RunState
 from layton_batch.runs.status import Status as Status
 from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig, SandboxLimits
-from layton_batch.sandbox.answerers.questions import Answerer
 from layton_batch.settings import Settings
-from layton_batch.stages.plan import plan
 from layton_batch.stages.preview import Preview as Preview
 from layton_batch.stages.preview import preview
 from layton_batch.store import schema
@@ -229,7 +226,9 @@ class Lab:
     def plan_only(self, text: str) -> Status:
         """Plan the run's jobs as far as they can be planned, and send nothing."""
         with self.open(text) as run:
-            plan(run)
+            run.store.set_agreed(is_agreed=False)
+            advance(run)
+            run.store.set_agreed(is_agreed=True)
         return self.read(text)
 
     def tick_until(self, text: str, reached: Callable[[Status], bool], seconds: float = 15.0) -> Status:
@@ -255,32 +254,32 @@ class Lab:
 
     def retry(self, name: str = "lab") -> int:
         """Let the next `finish` repeat what has no answer, as a person does. Return the number of requests."""
-        with open_store(find_run(name, self.runs), self.settings) as store:
+        with open_store(RunFolder(self.runs / name), self.settings) as store:
             return store.retry(self.clock.now())
 
     def cancel(self, name: str = "lab") -> None:
         """Cancel the run beside whoever drives it."""
-        with open_store(find_run(name, self.runs), self.settings) as store:
+        with open_store(RunFolder(self.runs / name), self.settings) as store:
             store.set_cancelled(self.clock.now())
 
-    def cancel_and_ask(self, name: str = "lab") -> None:
-        """Cancel a run that nobody drives, and ask providers to stop its batches."""
-        self.cancel(name)
-        with open_folder(find_run(name, self.runs), self.settings, self.clock) as run:
-            advance(run)
+    @contextmanager
+    def commands(self) -> Iterator[None]:
+        """Give commands this lab's environment and clock."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Settings, "from_process", lambda: self.settings)
+            patch.setattr(SystemClock, "now", lambda _self: self.clock.now())
+            yield
 
-    def resolve(self, text: str, batch: str, word: str, provider_id: str = "") -> None:
-        """A person's word about a batch: adopt, resubmit, not-made or ignore."""
-        with self.open(text) as run:
-            match word:
-                case "adopt":
-                    person.adopt_batch(run, batch, provider_id)
-                case "resubmit":
-                    person.send_again(run, batch)
-                case "not-made":
-                    person.not_made(run, batch)
-                case _:
-                    person.ignore_copy(run, batch)
+    def resolve(self, text: str, batch: str, word: str, provider_id: str | None = None) -> None:
+        """Say what became of a batch, as a person does: adopt, resubmit or ignore."""
+        with self.commands():
+            lb.resolve(
+                self.run_folder(text).root,
+                batch,
+                adopt=provider_id,
+                resubmit=word == "resubmit",
+                ignore=word == "ignore",
+            )
 
     def plan(self, text: str, folder: Path | None = None) -> Preview:
         """What `plan` says."""
@@ -310,9 +309,10 @@ class Lab:
             return pl.concat([tables.frame(name, []), *map(tables.read_part, parts)])
         return tables.read(folder.tables, name)
 
-    def bill(self, *names: str, query: CostQuery = WHOLE) -> CostReport:
+    def bill(self, *names: str) -> CostReport:
         """What `cost` says of these runs."""
-        return queried_costs([find_run(name, self.runs) for name in names or ("lab",)], query, self.settings)
+        with self.commands():
+            return lb.cost(names or "lab", runs=self.runs).report
 
     def requests(self, text: str) -> pl.DataFrame:
         """Requests of the run's jobs (columns: ``_requests``)."""
@@ -371,10 +371,8 @@ def set_aside(bench: Lab, text: str, role: str = "") -> dict[str, Decimal]:
     return aside
 
 
-@cache
-def answerer() -> Answerer:
-    """Made-up models that know the bundled items of every task."""
-    return bundled_answerer()
+answerer = cache(bundled_answerer)
+"""Made-up models that know the bundled items of every task."""
 
 
 @contextmanager

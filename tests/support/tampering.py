@@ -5,7 +5,6 @@ The sandbox stays honest and strict, and its ledger tells what was carried out; 
 
 from __future__ import annotations
 
-import functools
 import http.client
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ from starlette.routing import compile_path
 
 from layton_batch.sandbox import Fault
 from layton_batch.sandbox.server import APIS
-from layton_batch.sandbox.wire.api import ProviderApi
 from layton_batch.settings import Settings
 from layton_batch.testing.providers import Answer as Reply
 from layton_batch.testing.providers import HandlerCall, Loopback
@@ -51,15 +49,12 @@ def honest(_provider: str, _kind: str, _path: str, answer: Answer) -> Answer:
     return answer
 
 
-@functools.cache
-def _apis() -> list[ProviderApi]:
-    nobody = MagicMock()  # routes are asked for, and nothing is carried out
-    return [api(nobody) for api in APIS]
+_APIS = [api(MagicMock()) for api in APIS]  # routes are asked for, and nothing is carried out
 
 
 def kind_of(method: str, path: str) -> tuple[str, str]:
     """Return the provider and the kind of call that a request is."""
-    for api in _apis():
+    for api in _APIS:
         for endpoint in api.endpoints():
             if endpoint.method == method and compile_path(api.prefix + endpoint.path)[0].match(path):
                 return api.provider, endpoint.on
