@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -31,7 +29,7 @@ from layton_batch.reports.leaderboard_tables import Leaderboard
 from layton_batch.reports.table import Document, print_table, say_line
 from layton_batch.tasks import grade_help, load_task
 from layton_batch.tasks.offline import Document as Report
-from layton_batch.tasks.offline import GradingOptions, OfflineForm, RowsFile, json_text
+from layton_batch.tasks.offline import FileRow, GradingOptions, OfflineForm, json_text
 from layton_batch.tasks.protocol import TaskOptions, mark_span
 from layton_batch.text import NONE, first_of, one_line, percent, plural, range_text
 
@@ -195,25 +193,26 @@ def grade(
     table_path = Path(table_file) if table_file and table_file != STDOUT else None
     _check_files(filter(None, (output, updated_file, drawn, table_path)), filter(None, (*sources, items)))
     items_file = load_task(task, TaskOptions(DEFAULT_SPLIT)).bundled(DEFAULT_SPLIT) if str(items) == BUNDLED else items
-    with _rows_file(updated_file) as updated_rows:
-        entries = submissions(sources, SearchSettings(task, form, runs_folder(runs, settings), settings))
-        if updated_rows is not None and len(entries) != 1:
-            raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(entries)}")
-        gold = None if items_file is None else items_of(form, form.rows(Path(items_file), settings))
-        with_rows = shown_as == JSON or output is not None
-        models = [grade_submission(entry, gold, ranked_by, updated_rows, with_rows=with_rows) for entry in entries]
-        _warn_of_predictions(models)
-        if gold and first_is_never_right(gold):
-            warn((f"{items}: {FIRST_IS_NEVER_RIGHT}",))
-        is_one = len(entries) == 1 and entries[0].is_file and not every_run
-        is_ranked = models[0].twice is None and models[0].marks["mark"].count() > 0 if is_one else not every_run
-        document = GradeDocument(
-            task, form, ranked_by, models,
-            {name: _ensemble(form, name, names, models) for name, names in groups.items()},
-            ranked(models, ranked_by, mark_span(form.task, ranked_by)) if is_ranked else None,
-            is_one, table_file, output,
-        )  # fmt: skip
-        files = list(document.files(drawn))
+    entries = submissions(sources, SearchSettings(task, form, runs_folder(runs, settings), settings))
+    if updated_file is not None and len(entries) != 1:
+        raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(entries)}")
+    gold = None if items_file is None else items_of(form, form.rows(Path(items_file), settings))
+    updated_rows: list[FileRow] | None = None if updated_file is None else []
+    models = [grade_submission(entry, gold, ranked_by, updated_rows) for entry in entries]
+    _warn_of_predictions(models)
+    if gold and first_is_never_right(gold):
+        warn((f"{items}: {FIRST_IS_NEVER_RIGHT}",))
+    is_one = len(entries) == 1 and entries[0].is_file and not every_run
+    is_ranked = models[0].twice is None and models[0].marks["mark"].count() > 0 if is_one else not every_run
+    document = GradeDocument(
+        task, form, ranked_by, models,
+        {name: _ensemble(form, name, names, models) for name, names in groups.items()},
+        ranked(models, ranked_by, mark_span(form.task, ranked_by)) if is_ranked else None,
+        is_one, table_file, output,
+    )  # fmt: skip
+    files = list(document.files(drawn))
+    if updated_file is not None:
+        files.append((updated_file, json_text(updated_rows).encode("utf-8", "replace")))
     for path, content in files:
         atomic.write_bytes(path, content)
     return document
@@ -265,22 +264,6 @@ def _check_files(written: Iterable[Path], read: Iterable[str | Path]) -> None:
         folder = next(parent for parent in path.absolute().parents if parent.exists())
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             raise ManifestError(f"grade: {path} cannot be written: {folder} is no folder that we may write in")
-
-
-@contextmanager
-def _rows_file(path: Path | None) -> Iterator[RowsFile | None]:
-    """Yield a file for graded rows, written row by row. The file appears when the block ends without an error."""
-    if path is None:
-        yield None
-        return
-    with atomic.writing(path) as handle:
-        text = io.TextIOWrapper(handle, encoding="utf-8", errors="replace", newline="\n")
-        rows = RowsFile(text)
-        try:
-            yield rows
-            rows.close()
-        finally:
-            text.detach()  # flushes; the file itself is closed by who opened it
 
 
 # ---- grading -------------------------------------------------------------------------------------------------------

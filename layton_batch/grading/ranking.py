@@ -19,18 +19,18 @@ from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.boards import RuleBoard
 from layton_batch.scoring.evidence import MARKS, Entrant
 from layton_batch.scoring.leaderboard import ScoringRules, leaderboard
-from layton_batch.tasks.offline import FileRow, OfflineForm, RowsFile
+from layton_batch.tasks.offline import FileRow, OfflineForm
 from layton_batch.text import first_of, plural
 
 
 @dataclass(slots=True)
 class GradedModel:
-    """A model's marks. ``frame``: its graded predictions, None for totals without replies and the mean of several
-    rounds. ``document``: its report, if a benchmark makes one.
+    """A model's marks. ``frame``: its graded predictions, None for totals without replies. ``document``: its report,
+    if a benchmark makes one.
 
-    ``marks``: the frame of marks, only where there will be a board. ``questions``: by item, a value that differs if the
-    questions do; empty where all models are graded by one file. ``twice``: an item with several predictions.
-    ``unanswered``: ids in the file of items that have no prediction. ``notes``: how predictions were read.
+    ``marks``: the frame of marks; empty for totals. ``questions``: by item, a value that differs if the questions do;
+    empty where all models are graded by one file. ``twice``: an item with several predictions. ``unanswered``: ids in
+    the file of items that have no prediction. ``notes``: how predictions were read.
     """
 
     name: str
@@ -41,63 +41,48 @@ class GradedModel:
     marks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MARKS))
     questions: dict[str, object] = field(default_factory=dict)
     twice: str | None = None
-    is_published: bool = False
     unanswered: Sequence[str] = ()
     notes: Sequence[str] = ()
-
-
-def marks_of(entrant: Entrant, sample: int, outcomes: Mapping[str, ItemOutcome]) -> pl.DataFrame:
-    """Return the frame of marks of a model's sample, from outcomes by item."""
-    rows = [
-        (*astuple(entrant), sample, item, outcome.mark, outcome.kind, outcome.failure or "", outcome.stratum)
-        for item, outcome in outcomes.items()
-    ]
-    return pl.DataFrame(rows, schema=MARKS, orient="row")
 
 
 # ---- one submission ------------------------------------------------------------------------------------------------
 
 
 def grade(
-    submission: ModelPredictions,
-    items: Sequence[Item] | None,
-    metric: str | None = None,
-    updated: RowsFile | None = None,
-    *,
-    with_rows: bool = True,
+    submission: ModelPredictions, items: Sequence[Item] | None, metric: str, updated: list[FileRow] | None = None
 ) -> GradedModel:
     """Grade a submission by its own items, else by ``items``, else by the gold its rows carry.
 
-    ``metric``: by which a board will rank, item by item. ``with_rows``: the report has a row a prediction. Raises
-    DataError naming the submission and the row that is wrong.
+    ``metric``: by which a board will rank, item by item. Raises DataError naming the submission and the row that is
+    wrong.
     """
-    model = GradedModel(submission.name, submission.where, submission.provider)
+    model = GradedModel(submission.name, submission.where, submission.provider, document=submission.published)
     if submission.published is not None:
-        model.document, model.is_published = submission.published, True
         return model
     own = submission.items() if submission.items is not None else items
     try:
-        frame = submission.read(own, updated)
-        model.document = submission.form.report(frame, with_rows=with_rows)
+        model.frame = frame = submission.form.graded(submission.rows(), own, updated)
+        model.document = submission.form.report(frame)
     except DataError as error:
         message = str(error)
         raise DataError(message if submission.where in message else f"{submission.where}: {message}") from error
+    if frame.is_empty():
+        raise DataError(f"{submission.where}: there are no predictions in it")
     answered = set(frame["item_id"])
     names = [f"{of_set}:{item}" if of_set else item for of_set, item in frame.select("set", "item_id").iter_rows()]
-    model.frame = frame
     model.unanswered = [item for item in dict.fromkeys(item.id for item in own or ()) if item not in answered]
     model.twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if submission.items is None:
         model.notes = submission.form.notes(frame)
-    if metric is not None:
-        outcomes = frame.select(metric, "kind", "tag", pl.col("stratum").fill_null("")).iter_rows()
-        by_item = {name: ItemOutcome(*outcome) for name, outcome in zip(names, outcomes, strict=True)}
-        model.marks = marks_of(Entrant(model.name, model.provider, 0), 1, by_item)
-        if items is None or submission.items is not None:
-            questions = zip(names, frame["asked"], strict=True)
-            model.questions = {
-                name: tuple(question.split(":", 1)) for name, question in questions if question is not None
-            }
+    marks = {
+        "model": model.name, "provider": model.provider, "n_hints": 0, "sample": 1, "item_id": names,
+        "mark": frame[metric], "kind": frame["kind"],
+        **{column: frame[name].fill_null("") for column, name in (("failure", "tag"), ("stratum", "stratum"))},
+    }  # fmt: skip
+    model.marks = pl.DataFrame(marks, schema=MARKS)
+    if items is None or submission.items is not None:
+        questions = zip(names, frame["asked"], strict=True)
+        model.questions = {name: tuple(question.split(":", 1)) for name, question in questions if question is not None}
     return model
 
 
@@ -159,8 +144,12 @@ def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None
             outcomes[key][item] = _scaled(outcome, scale, f"{file.where}, item {file_item!r}, metric {name!r}")
             if file_item in file.questions:
                 model.questions[item] = file.questions[file_item]
-    for key, model in models.items():
-        model.marks = marks_of(*key, outcomes[key])
+    for (entrant, sample), model in models.items():
+        rows = [
+            (*astuple(entrant), sample, item, outcome.mark, outcome.kind, outcome.failure or "", "")
+            for item, outcome in outcomes[entrant, sample].items()
+        ]
+        model.marks = pl.DataFrame(rows, schema=MARKS, orient="row")
     names = dict.fromkeys(name for _, name in chosen)
     common = next(iter(names)) if len(names) == 1 else "score"
     notes += dict.fromkeys(note for file in files for note in file.notes)
@@ -216,11 +205,11 @@ class Ranking:
 def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float] = (0.0, 1.0)) -> Ranking:
     """The board of the models that have replies; ``span``: the least and the greatest mark by the metric. Raises
     DataError where they have no item in common, and where items of one id are not the same question."""
-    entered = [model for model in models if not model.is_published]
+    entered = [model for model in models if model.marks.height]
     left_out = [
         f"{model.name}: as published; without replies it has no interval and no rank"
         for model in models
-        if model.is_published
+        if model.marks.is_empty()
     ]
     if not entered:
         return Ranking(leaderboard(), left_out, 0)

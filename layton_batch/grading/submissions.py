@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
@@ -18,7 +18,7 @@ from layton_batch.grading.forms import form_of
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import Document, FileRow, ModelFile, OfflineForm, RowsFile
+from layton_batch.tasks.offline import Document, FileRow, ModelFile, OfflineForm
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +29,7 @@ SUFFIXES = (".json", ".jsonl", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class ModelPredictions:
-    """One model's predictions. ``read``: reads and grades them by items.
+    """One model's predictions. ``rows``: reads them.
 
     ``items``: its own, where it brings them (a run does). ``published``: the report of a file without replies.
     ``is_file``: given as one file. ``is_named``: the name was asked for.
@@ -38,7 +38,7 @@ class ModelPredictions:
     name: str
     where: str
     form: OfflineForm
-    read: Callable[[Sequence[Item] | None, RowsFile | None], pl.DataFrame]
+    rows: Callable[[], Iterable[FileRow]]
     items: Callable[[], Sequence[Item]] | None = None
     published: Document | None = None
     provider: str = ""
@@ -149,23 +149,13 @@ def _of_run(name: str, search: SearchSettings) -> Iterator[ModelPredictions]:
     if predictions.is_empty():
         raise DataError(f"run {run_name} has no predictions yet: `layton-batch run` goes on with it")
     for (model, provider, sample), part in predictions.group_by(["model", "provider", "sample"], maintain_order=True):
-        read = partial(_graded_run, part, items, form)
+        rows = partial(_run_rows, part, items, form)
         named = str(model) if sample == 1 else f"{model} (sample {sample})"
-        yield ModelPredictions(named, run_name, form, read, items, provider=str(provider))
+        yield ModelPredictions(named, run_name, form, rows, items, provider=str(provider))
 
 
-def _graded_run(
-    predictions: pl.DataFrame,
-    items: Callable[[], Sequence[Item]],
-    form: OfflineForm,
-    _items: Sequence[Item] | None,
-    updated: RowsFile | None,
-) -> pl.DataFrame:
-    return form.graded(_run_rows(predictions, items(), form), items(), updated)
-
-
-def _run_rows(predictions: pl.DataFrame, items: Sequence[Item], form: OfflineForm) -> Iterator[FileRow]:
-    questions = {item.id: item.question for item in items}
+def _run_rows(predictions: pl.DataFrame, items: Callable[[], Sequence[Item]], form: OfflineForm) -> Iterator[FileRow]:
+    questions = {item.id: item.question for item in items()}
     for row in predictions.iter_rows(named=True):
         is_missing = row["kind"] == PredictionKind.MISSING
         yield {
@@ -178,8 +168,8 @@ def _run_rows(predictions: pl.DataFrame, items: Sequence[Item], form: OfflineFor
 
 
 def _of_file(file: ModelFile, search: SearchSettings) -> ModelPredictions:
-    read = partial(search.form.read, file.path, search.settings)
-    return ModelPredictions(_clean(file.name), str(file.path), search.form, read, published=file.published)
+    rows = partial(search.form.rows, file.path, search.settings)
+    return ModelPredictions(_clean(file.name), str(file.path), search.form, rows, published=file.published)
 
 
 def _clean(name: str) -> str:

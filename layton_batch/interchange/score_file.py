@@ -23,13 +23,12 @@ Object = Mapping[str, JsonValue]
 class ItemOutcome:
     """Result of an item on a board: its mark (None: outside the score), a kind of ``PredictionKind``, and the failure.
 
-    ``failure``: None for a right answer. ``stratum``: the item's kind, for benchmarks composed of kinds.
+    ``failure``: None for a right answer.
     """
 
     mark: float | None
     kind: str
     failure: str | None
-    stratum: str = ""
 
 
 @dataclass(slots=True)

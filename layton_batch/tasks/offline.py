@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from math import sqrt
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import msgspec
 import polars as pl
@@ -131,21 +131,12 @@ class OfflineForm:
         validate_items(items)
         return items
 
-    def read(
-        self, path: Path, settings: Settings, items: Sequence[Item] | None = None, updated: RowsFile | None = None
-    ) -> pl.DataFrame:
-        """Read and grade a file of predictions, as ``graded``. Raises DataError for a file without predictions."""
-        frame = self.graded(self.rows(path, settings), items, updated)
-        if frame.is_empty():
-            raise DataError(f"{path}: there are no predictions in it")
-        return frame
-
     def graded(
-        self, rows: Iterable[FileRow], items: Sequence[Item] | None = None, updated: RowsFile | None = None
+        self, rows: Iterable[FileRow], items: Sequence[Item] | None = None, updated: list[FileRow] | None = None
     ) -> pl.DataFrame:
         """Grade predictions; without ``items`` they carry their own. Texts are not kept.
 
-        ``updated`` takes every row with its grade, in the forms that know ``--updated``. Raises DataError naming the
+        ``updated`` gets every row with its grade, in the forms that know ``--updated``. Raises DataError naming the
         row that is wrong.
         """
         schema = {**GRADED, **dict.fromkeys(self.task.metrics, pl.Float64), **self.columns}
@@ -156,7 +147,7 @@ class OfflineForm:
         return pl.concat(parts)
 
     def _records(
-        self, rows: Iterable[FileRow], items: Sequence[Item] | None, updated: RowsFile | None
+        self, rows: Iterable[FileRow], items: Sequence[Item] | None, updated: list[FileRow] | None
     ) -> Iterator[Mapping[str, object]]:
         by_id: dict[str, list[Item]] = {}
         for item in items or ():
@@ -171,7 +162,7 @@ class OfflineForm:
             if lacking := [metric for metric in self.task.metrics if metric not in grade.marks]:
                 raise DataError(f"{where}: task {self.task.name!r} gives no mark for its metric {lacking[0]!r}")
             if updated is not None:
-                updated.add(self._updated(row, item, grade))
+                updated.append(self._updated(row, item, grade))
             record = {**self._record(row, item, prediction, grade), "asked": _asked(row, self.gold_columns)}
             yield {name: storable(value) for name, value in record.items()}
 
@@ -228,11 +219,10 @@ class OfflineForm:
 
     # ---- frames to documents ---------------------------------------------------------------------------------------
 
-    def report(self, frame: pl.DataFrame, *, with_rows: bool = True) -> Document:
+    def report(self, frame: pl.DataFrame) -> Document:
         """Report the predictions of one model: means with standard errors by metric, and a row a prediction."""
         metrics = self.task.metrics
-        listed = frame.select("item_id", *self.shown, "tag", *metrics) if with_rows else pl.DataFrame()
-        rows: list[JsonValue] = [*listed.to_dicts()]
+        rows: list[JsonValue] = [*frame.select("item_id", *self.shown, "tag", *metrics).to_dicts()]
         return {"metrics": as_json(estimates(frame, metrics)), "n": frame.height, "rows": rows}
 
     def notes(self, frame: pl.DataFrame) -> Sequence[str]:
@@ -330,7 +320,7 @@ def no_response(why: str) -> Response:
 # ---- rows written ---------------------------------------------------------------------------------------------------
 
 
-def json_text(value: JsonValue) -> str:
+def json_text(value: object) -> str:
     """JSON as Python's own programs write it: an indent of 2, letters of every script as they are."""
     return json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
 
@@ -338,20 +328,3 @@ def json_text(value: JsonValue) -> str:
 def _plain(value: object) -> str:
     """Write a value that JSON lacks: bytes as base64, times and other types as text."""
     return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else str(value)
-
-
-class RowsFile:
-    """A JSON list in that form, written a row at a time to a text handle."""
-
-    def __init__(self, handle: IO[str]) -> None:
-        self._handle = handle
-        self._is_empty = True
-
-    def add(self, row: FileRow) -> None:
-        text = json_text([dict(row)])
-        self._handle.write(("[" if self._is_empty else ",") + text[1:-2])
-        self._is_empty = False
-
-    def close(self) -> None:
-        """Write the end of the list; the handle stays open."""
-        self._handle.write("[]" if self._is_empty else "\n]")

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from layton_batch.grading.forms import form_of
-from layton_batch.tasks.offline import FileRow, GradingOptions, OfflineForm, RowsFile
+from layton_batch.tasks.offline import FileRow, GradingOptions, OfflineForm
 
 
 def form(task: str, protocol: str | None = None, **asked: Any) -> OfflineForm:
@@ -16,7 +16,7 @@ def form(task: str, protocol: str | None = None, **asked: Any) -> OfflineForm:
 
 
 def graded(
-    of: OfflineForm, items: Iterable[FileRow] | None, rows: Iterable[FileRow], updated: RowsFile | None = None
+    of: OfflineForm, items: Iterable[FileRow] | None, rows: Iterable[FileRow], updated: list[FileRow] | None = None
 ) -> pl.DataFrame:
     """The graded rows."""
     return of.graded(rows, None if items is None else of.items(items), updated)
