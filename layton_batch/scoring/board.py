@@ -238,7 +238,7 @@ def rank_marks(board: RuleBoard) -> pl.DataFrame:
     """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
 
     On these items score and rank are exact, so their ranges are themselves; the interval and the rank range for new
-    items come from weights on the items that all entrants share (``mark_draws``). Failures of all samples count.
+    items come from weights on the items that all entrants share (``mark_estimates``). Failures of all samples count.
     """
     if board.marks.is_empty():
         return leaderboard()
