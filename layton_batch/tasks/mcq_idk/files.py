@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
+from math import inf
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import polars as pl
@@ -27,7 +29,7 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.mcq_idk.published_table import TableRow, ensemble_votes, markdown, ordered, vote_estimates
+from layton_batch.tasks.mcq_idk.published_table import ModelEstimates, ensemble_votes, markdown, vote_estimates
 from layton_batch.tasks.mcq_idk.task import (
     CORRECTED,
     MAX_OPTIONS,
@@ -59,7 +61,6 @@ TOTALS, DETAILS = "results_*.json", "details_*.parquet"
 """The names of lighteval's two kinds of file."""
 _DAY = len("2025-10-09")
 _TIME = re.compile(r"_\d{4}-\d\d-\d\dT[\d.:-]+$")
-_Run = TypeVar("_Run")
 
 
 class _ModelConfig(msgspec.Struct):
@@ -107,25 +108,27 @@ def models_of(path: Path, benchmark: str | None, *, every_run: bool) -> list[Mod
 
 def _models_of_folder(folder: Path, benchmark: str | None, *, every_run: bool) -> list[ModelFile]:
     details = [(*_detail_of(path), path) for path in sorted(folder.rglob(DETAILS)) if path.is_file()]
-    totals = [(name, file) for path in sorted(folder.rglob(TOTALS)) for name, file in _totals(path).items()]
-    wanted = _chosen({name for _, name, _ in details} | {name for name, _ in totals}, folder, benchmark)
-    replies = [(model, path) for model, name, path in details if name == wanted]
-    published = [file for name, file in totals if name == wanted]
-    if every_run:
-        graded = _by_date((model, path.parent.name, path) for model, path in replies)
-        without = _by_date((file.name, file.path.stem.removeprefix("results_"), file) for file in published)
-    else:
-        graded, without = dict(replies), {file.name: file for file in published}
-    rest = [ModelFile(name, file.path, file.published) for name, file in without.items() if name not in graded]
-    return [*(ModelFile(name, path) for name, path in graded.items()), *rest]
+    replies = [(name, path.parent.name, ModelFile(model, path)) for model, name, path in details]
+    totals = [
+        (name, path.stem.removeprefix("results_"), file)
+        for path in sorted(folder.rglob(TOTALS)) for name, file in _totals(path).items()
+    ]  # fmt: skip
+    wanted = _chosen({name for name, *_ in (*replies, *totals)}, folder, benchmark)
+    graded, published = (
+        _named((time, file) for name, time, file in runs if name == wanted) if every_run
+        else {file.name: file for name, _, file in runs if name == wanted}
+        for runs in (replies, totals)
+    )  # fmt: skip
+    return [*graded.values(), *(file for name, file in published.items() if name not in graded)]
 
 
-def _by_date(runs: Iterable[tuple[str, str, _Run]]) -> dict[str, _Run]:
-    """Name runs (model, time, run) by model and day; by the time of day too where a day has several."""
-    by_name: dict[str, _Run] = {}
-    for model, time, run in runs:
-        day = f"{model} ({time[:_DAY]})"
-        by_name[f"{model} ({time})" if day in by_name else day] = run
+def _named(runs: Iterable[tuple[str, ModelFile]]) -> dict[str, ModelFile]:
+    """Name runs, of which each has its time, by model and day; by the time of day too where a day has several."""
+    by_name: dict[str, ModelFile] = {}
+    for time, file in runs:
+        day = f"{file.name} ({time[:_DAY]})"
+        name = f"{file.name} ({time})" if day in by_name else day
+        by_name[name] = replace(file, name=name)
     return by_name
 
 
@@ -233,7 +236,7 @@ class McqForm(OfflineForm):
 
     def items(self, rows: Iterable[FileRow]) -> Sequence[Item]:
         items_by_id: dict[str, Item] = {}
-        first_alone = self.protocol != CORRECTED
+        protocol = self.protocol or CORRECTED
         for number, row in enumerate(rows, 1):
             if row.get("gold") is None and not _OPTION_COLUMNS.isdisjoint(name.strip().lower() for name in row):
                 item = item_from(row, number, split="", seed=None)
@@ -241,7 +244,7 @@ class McqForm(OfflineForm):
                 name = id_in(row, self.id_columns, f"item row {number}")
                 item = _item(name, row, f"item row {number} (item {name!r})")
             other = items_by_id.setdefault(item.id, item)
-            if item_key(other, first_alone=first_alone) != item_key(item, first_alone=first_alone):
+            if item_key(other, protocol) != item_key(item, protocol):
                 raise DataError(f"item row {number}: item {item.id!r} is there twice, with different gold")
         return list(items_by_id.values())
 
@@ -296,21 +299,24 @@ class McqForm(OfflineForm):
 
     def ensemble(self, frames: Sequence[pl.DataFrame]) -> Document:
         votes = ensemble_votes(frames)
-        if not votes:
+        if votes.is_empty():
             raise DataError("they have no item in common")
         return {"metrics": as_json(vote_estimates(votes)), "n": len(votes)}
 
     def table(self, documents: Mapping[str, Document]) -> str:
-        return markdown(_table_rows(documents)) + "\n"
+        return markdown(_in_order(documents)) + "\n"
 
     def chart(self, documents: Mapping[str, Document], title: str) -> alt.LayerChart:
         from layton_batch.tasks.mcq_idk.bar_chart import bar_chart  # a second, which tables need not pay
 
-        return bar_chart(_table_rows(documents), title, clip_negative=self.protocol != CORRECTED)
+        return bar_chart(_in_order(documents), title, clip_negative=self.protocol != CORRECTED)
 
 
-def _table_rows(documents: Mapping[str, Document]) -> list[TableRow]:
-    return ordered(TableRow(name, estimates_in(document)) for name, document in documents.items())
+def _in_order(documents: Mapping[str, Document]) -> ModelEstimates:
+    """Return the estimates of each model by trad_score, highest first, models without a score last."""
+    none = Estimate(-inf, None)
+    rows = [(name, estimates_in(document)) for name, document in documents.items()]
+    return dict(sorted(rows, key=lambda row: -row[1].get("trad_score", none).mean))
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
