@@ -11,7 +11,6 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from lzma import LZMAError
 from math import comb
 from pathlib import Path
@@ -57,10 +56,11 @@ def read_zip(path: Path) -> list[ScoreFile]:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
             limits.LIMITS.check("members", len(names), str(path), "the archive has")
-            contents = LogContents(path, archive)
-            header = "header.json" if "header.json" in names else "_journal/start.json"
-            about = object_of(contents.member(header), f"{path}, {header}")
-            samples = list(_samples(contents, names))
+            header, parts = "header.json" if "header.json" in names else "_journal/start.json", _parts(names)
+            size = sum(info.file_size for info in archive.infolist() if info.filename in (header, *parts))
+            limits.LIMITS.check("unpacked_mib", size >> 20, str(path), "unpacked, its documents have")
+            about = object_of(member(path, archive, header), f"{path}, {header}")
+            samples = [sample for name in parts for sample in _samples(f"{path}, {name}", member(path, archive, name))]
     except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
         raise DataError(f"{path}: not a readable inspect log ({str(error)[:200]})") from error
     return [_scored(path, about, samples)]
@@ -71,25 +71,21 @@ def read_document(path: Path, document: Object) -> list[ScoreFile]:
     return [_scored(path, document, _numbered(document.get("samples"), f"{path}, sample"))]
 
 
-def _samples(contents: LogContents, names: set[str]) -> Iterator[tuple[str, Object]]:
-    """The summaries, of a log that was cut short those in its journal, else the samples themselves."""
+def _parts(names: set[str]) -> list[str]:
+    """Return the members with the summaries, of a log that was cut short those in its journal, else the samples."""
     if "summaries.json" in names:
-        yield from _list(contents, "summaries.json")
-        return
-    if journal := sorted(name for name in names if name.startswith("_journal/summaries/")):
-        for name in journal:
-            yield from _list(contents, name)
-        return
-    for name in sorted(name for name in names if name.startswith("samples/") and name.endswith(".json")):
-        if name.endswith("/sample.json") or "_epoch_" in name.rpartition("/")[2]:
-            place = f"{contents.path}, {name}"
-            yield place, object_of(contents.member(name), place)
+        return ["summaries.json"]
+    return sorted(name for name in names if name.startswith("_journal/summaries/")) or sorted(
+        name for name in names
+        if name.startswith("samples/") and (name.endswith("/sample.json") or "_epoch_" in name.rpartition("/")[2])
+    )  # fmt: skip
 
 
-def _list(contents: LogContents, name: str) -> Samples:
-    place = f"{contents.path}, {name}"
-    document = object_of(b'{"samples":' + contents.member(name) + b"}", place)
-    return _numbered(document["samples"], f"{place}, sample")
+def _samples(place: str, content: bytes) -> Samples:
+    """Read the samples of a member: a list of summaries, or one sample."""
+    if content.lstrip()[:1] == b"[":
+        return _numbered(object_of(b'{"samples":' + content + b"}", place)["samples"], f"{place}, sample")
+    return [(place, object_of(content, place))]
 
 
 def _numbered(entries: JsonValue, place: str) -> Samples:
@@ -239,39 +235,25 @@ def _number(value: JsonValue) -> float | None:
 # ---- the zip -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class LogContents:
-    """The members of an archive as they are read. ``size``: bytes of those that were, unpacked."""
-
-    path: Path
-    archive: zipfile.ZipFile
-    size: int = 0
-
-    def member(self, name: str) -> bytes:
-        """Return the content of a member. Raises DataError for one that is not there, or larger than ``LARGEST_JSON``,
-        and beyond the limit of all together."""
-        place, too_large = f"{self.path}, {name}", f"is larger than {LARGEST_JSON >> 20} MiB"
-        try:
-            info = copy(self.archive.getinfo(name))
-        except KeyError as error:
-            raise DataError(
-                f"{self.path}: there is no {name} in it: it is not an inspect log, or was cut off"
-            ) from error
-        if info.file_size > LARGEST_JSON:
-            raise DataError(f"{place}: {too_large}")
-        is_zstd, checksum = info.compress_type == _ZSTD, info.CRC
-        if is_zstd:  # taken out as it is: zipfile does not know the method
-            info.compress_type, info.file_size, info.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
-        try:
-            with self.archive.open(info) as member:
-                unpacked = ZstdDecompressor().stream_reader(member, read_across_frames=True) if is_zstd else member
-                content = unpacked.read(LARGEST_JSON + 1)
-        except ZstdError as error:
-            raise DataError(f"{place}: cannot be unpacked ({error})") from error
-        if len(content) > LARGEST_JSON:
-            raise DataError(f"{place}: {too_large}")
-        if zlib.crc32(content) != checksum:
-            raise DataError(f"{place}: is damaged (its checksum differs)")
-        self.size += len(content)
-        limits.LIMITS.check("unpacked_mib", self.size >> 20, str(self.path), "unpacked, its documents have")
-        return content
+def member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """Return the content of a member. Raises DataError for one that is not there, or larger than ``LARGEST_JSON`` or
+    than the archive says."""
+    place = f"{path}, {name}"
+    try:
+        info = copy(archive.getinfo(name))
+    except KeyError as error:
+        raise DataError(f"{path}: there is no {name} in it: it is not an inspect log, or was cut off") from error
+    size, checksum, is_zstd = info.file_size, info.CRC, info.compress_type == _ZSTD
+    if size > LARGEST_JSON:
+        raise DataError(f"{place}: is larger than {LARGEST_JSON >> 20} MiB")
+    if is_zstd:  # taken out as it is: zipfile does not know the method
+        info.compress_type, info.file_size, info.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
+    try:
+        with archive.open(info) as packed:
+            unpacked = ZstdDecompressor().stream_reader(packed, read_across_frames=True) if is_zstd else packed
+            content = unpacked.read(size + 1)
+    except ZstdError as error:
+        raise DataError(f"{place}: cannot be unpacked ({error})") from error
+    if len(content) != size or zlib.crc32(content) != checksum:
+        raise DataError(f"{place}: is damaged (its size or checksum differs)")
+    return content

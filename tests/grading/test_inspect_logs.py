@@ -27,7 +27,7 @@ def _one(path: Path) -> ScoreFile:
 
 def _member(path: Path, name: str) -> bytes:
     with zipfile.ZipFile(path) as archive:
-        return inspect_logs.LogContents(path, archive).member(name)
+        return inspect_logs.member(path, archive, name)
 
 
 def _document(path: Path) -> dict[str, Any]:
