@@ -59,11 +59,11 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class _ModelImport:
-    """Work to do for a model, once all of them are checked. ``more``: answers that no earlier file had;
-    ``verdicts``: by judge's job."""
+    """Work to do for a model, once all of them are checked. ``jobs``: its job, and of a new model its judges';
+    ``more``: answers that no earlier file had; ``verdicts``: by judge's job."""
 
     imported: ImportedModel
-    job: Job
+    jobs: Sequence[Job]
     is_new: bool
     more: Answers
     verdicts: Mapping[str, Answers]
@@ -124,7 +124,10 @@ def _check_all(run: Run, files_models: Sequence[ImportedModel]) -> None:
 
 def _checked(run: Run, imported: ImportedModel) -> _ModelImport:
     """Raises DataError where the run has the model with other answers, or its judges have spoken otherwise."""
-    jobs = _jobs(run, imported.spec)
+    # by their ids a later revision of the manifest knows them again
+    manifest = run.manifest
+    planned = plan_jobs([imported.spec], manifest.panel(), manifest.seats, run.task.uses_jury)
+    jobs = identified(manifest, planned)
     jobs_known = {job.id: job for job in run.store.jobs()}
     asked_as = _asked_as(imported.spec)
     job_there = next((job for job in _participants(run) if _asked_as(job.spec) == asked_as), None)
@@ -137,7 +140,7 @@ def _checked(run: Run, imported: ImportedModel) -> _ModelImport:
     given = {_judge(name, sitting, imported).id: answers for name, answers in imported.verdicts.items()}
     for judge_id, answers in given.items():
         _check_verdicts(run, jobs_known.get(judge_id), answers)
-    return _ModelImport(imported, job_there or jobs[0], job_there is None, more, given)
+    return _ModelImport(imported, [job_there] if job_there else jobs, job_there is None, more, given)
 
 
 def _check_models(manifest: Manifest, specs: Sequence[ModelSpec], files_models: Sequence[ImportedModel]) -> None:
@@ -168,12 +171,6 @@ def _check_models(manifest: Manifest, specs: Sequence[ModelSpec], files_models: 
                 f"model {name!r}: its samples are {sorted(first.union(*other_numbers))}; they are numbered from 1, "
                 "and all are there with every number of hints"
             )
-
-
-def _jobs(run: Run, spec: ModelSpec) -> list[Job]:
-    """The model's job and its judges', by which a later revision of the manifest knows them again."""
-    manifest = run.manifest
-    return identified(manifest, plan_jobs([spec], manifest.panel(), manifest.seats, run.task.uses_jury))
 
 
 def _asked_as(spec: ModelSpec) -> tuple[str, int | None, int]:
@@ -263,26 +260,23 @@ def _check_verdicts(run: Run, job: Job | None, answers: Answers) -> None:
 
 
 def _enter_model(run: Run, work: _ModelImport) -> None:
-    spec = work.imported.spec
-    jobs = _jobs(run, spec)
+    job, *judges = work.jobs
     answers = _complete([item.id for item in run.items], work.imported.answers)
-    batch = _written(run, jobs[0], answers, work.imported.source)
+    batch, requests = _written(run, job, answers, work.imported.source)
     # in one transaction: a job without its batch would be asked, and paid for
-    jobs[0] = replace(jobs[0], planned=True)
-    new = _requests(run, jobs[0], answers)
-    run.store.add_jobs([*run.store.jobs(), *jobs], run.clock.now(), [batch], new)
+    jobs = [*run.store.jobs(), replace(job, planned=True), *judges]
+    run.store.add_jobs(jobs, run.clock.now(), [batch], requests)
 
 
 def _enter_more(run: Run, work: _ModelImport) -> None:
     """Enter answers that no earlier file had, in the place of requests without an answer."""
-    earlier = run.store.known_requests(work.job.id)
-    first = len(earlier) + 1
-    batch = _written(run, work.job, work.more, work.imported.source, first)
+    job_id = work.jobs[0].id
+    earlier = run.store.known_requests(job_id)
+    batch, requests = _written(run, work.jobs[0], work.more, work.imported.source, len(earlier) + 1)
     wanted = [request for request in earlier if not request.retired and request.item_id not in work.more]
-    run.store.ask_anew(work.job.id)
-    job = next(job for job in run.store.jobs() if job.id == work.job.id)
-    run.store.plan_job(job, [batch], run.clock.now(), _requests(run, job, work.more, first),
-                       [request.custom_id for request in wanted])  # fmt: skip
+    run.store.ask_anew(job_id)
+    job = next(job for job in run.store.jobs() if job.id == job_id)
+    run.store.plan_job(job, [batch], run.clock.now(), requests, [request.custom_id for request in wanted])
 
 
 def _complete(items: Collection[str], answers: Answers) -> Answers:
@@ -299,18 +293,18 @@ def _enter_verdicts(run: Run, work: _ModelImport) -> ImportResult:
         mine = _judged_only(run, job, answers)
         if judge_id in job_ids or not mine:
             continue
-        batch = _written(run, job, mine, work.imported.source)
-        run.store.plan_job(job, [batch], run.clock.now(), _requests(run, job, mine), ())
+        batch, requests = _written(run, job, mine, work.imported.source)
+        run.store.plan_job(job, [batch], run.clock.now(), requests, ())
         count += len(mine)
     _plan_remaining_verdicts(run, work.verdicts)
     replies = {item: response for item, response in work.imported.answers.items() if _is_answered(response)}
     missing = tuple(item.id for item in run.items if item.id not in replies) if work.imported.answers else ()
-    parsed = (run.task.parse(item, work.job.spec.name, replies[item.id]) for item in run.items if item.id in replies)
+    spec = work.imported.spec
+    parsed = (run.task.parse(item, spec.name, replies[item.id]) for item in run.items if item.id in replies)
     unparsed = sum(prediction.kind is PredictionKind.UNPARSED for prediction in parsed)
-    jury = _judges(run, work.job.id)
+    jury = _judges(run, work.jobs[0].id)
     answered = sum(1 for _ in candidates(run, jury[0])) if jury else 0
     to_ask = sum(answered for job in jury if not job.planned) - count
-    spec = work.imported.spec
     return ImportResult(
         spec.name,
         spec.hints,
@@ -346,17 +340,18 @@ def _judged_only(run: Run, job: Job, answers: Answers) -> Answers:
     }
 
 
-def _written(run: Run, job: Job, answers: Answers, source: str, first: int = 1) -> Batch:
-    """Write the job's responses to disk, for the batch that is returned; ``first``: the number of its first request."""
-    names = _names(run, job, answers, first)
-    named = [
-        replace(response, custom_id=name, error_class=_error_class(response))
-        for name, response in zip(names, answers.values(), strict=True)
-    ]
-    content = [
-        NewAttempt(name, imported_answer(run.mark, name), Decimal(0), (response.outcome, response.error_class))
-        for name, response in zip(names, named, strict=True)
-    ]
+def _written(run: Run, job: Job, answers: Answers, source: str, first: int = 1) -> tuple[Batch, list[NewRequest]]:
+    """Write the job's responses to disk. Return their batch, and the job's requests, the first of which has the number
+    ``first``."""
+    prefix = custom_id_prefix(run.mark, job.id)
+    requests, content, named = list[NewRequest](), list[NewAttempt](), list[Response]()
+    for number, (item, response) in enumerate(answers.items(), first):
+        name = f"{prefix}{number:06d}"
+        answer = imported_answer(run.mark, name)
+        error_class = ErrorClass.NONE if _is_answered(response) else ErrorClass.INVALID_REQUEST
+        requests.append(NewRequest(name, item, None, answer))
+        content.append(NewAttempt(name, answer, Decimal(0), (response.outcome, error_class)))
+        named.append(replace(response, custom_id=name, error_class=error_class))
     files = sum(map(is_imported, run.store.job_batches(job.id)))
     shard_id = f"{SHARD}-{files + 1}" if files else SHARD
     reason = f"{FROM_FILE}{source}"
@@ -366,23 +361,7 @@ def _written(run: Run, job: Job, answers: Answers, source: str, first: int = 1) 
             texts = [response.text for response in portion]
             tables.write(folder / f"{number:05d}.parquet", response_table(batch, portion, texts))
     run.store.note_files(batch_digests(run.folder.batch(batch.id), run.folder.workspace.root))
-    return batch
-
-
-def _names(run: Run, job: Job, answers: Answers, first: int) -> list[str]:
-    """The custom_ids of the job's requests."""
-    prefix = custom_id_prefix(run.mark, job.id)
-    return [f"{prefix}{number:06d}" for number in range(first, first + len(answers))]
-
-
-def _requests(run: Run, job: Job, answers: Answers, first: int = 1) -> list[NewRequest]:
-    """Return the job's requests as the store enters them."""
-    names = zip(_names(run, job, answers, first), answers, strict=True)
-    return [NewRequest(name, item_id, None, imported_answer(run.mark, name)) for name, item_id in names]
-
-
-def _error_class(response: Response) -> ErrorClass:
-    return ErrorClass.NONE if _is_answered(response) else ErrorClass.INVALID_REQUEST
+    return batch, requests
 
 
 def _digest(answers: Answers) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -265,24 +265,17 @@ def _other_order(row: Row, payload: Mapping[str, JsonValue]) -> str | None:
 
 def read_answers(path: Path, settings: Settings) -> AnswerFile:
     """Read a file of answers. Raises DataError."""
-    return AnswerFile(path, list(answer_rows(path, settings)))
-
-
-def answer_rows(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
-    """Yield the rows of a file of answers, each with what errors call it. Raises DataError."""
     full = settings.cwd / path
     check_file(full, path)
     listed = json_list(full)
     if listed is not None:
-        yield from ((f"{path}, element {number}", row) for number, row in enumerate(listed, 1))
-        return
+        return AnswerFile(path, [(f"{path}, element {number}", row) for number, row in enumerate(listed, 1)])
     rows = read_rows(str(full), settings.cwd, settings)
     if is_sheet(rows):
         raise DataError(f"{path}: is a sheet of labels: `layton-batch label import RUN {path}` takes it in")
     is_table = full.suffix.lower() in (*ENDINGS, WORKBOOK)
-    for location, row in zip(rows.locations, rows, strict=True):
-        place = str(RowLocation(str(path), location.line))
-        yield place, _texts(row, place) if is_table else row
+    placed = [(str(RowLocation(str(path), location.line)), row) for location, row in rows.placed()]
+    return AnswerFile(path, [(place, _texts(row, place) if is_table else row) for place, row in placed])
 
 
 def _texts(row: Row, place: str) -> Row:
