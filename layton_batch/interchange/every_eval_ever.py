@@ -413,14 +413,9 @@ def _fraction(percent: float) -> float:
     return round(percent / 100, 3)
 
 
-_RANKS = ("rank", "rank_best", "rank_worst")
-
-
 def _details(row: Mapping[str, Any], model: ModelContents) -> Json:
-    both = (f"{target}_{name}" for target in ("new", "set") for name in ("score", "lower", "upper", *_RANKS))
-    names = (*_RANKS, "target", *both, "n_items", "n_abstained", "n_unparsed", "n_missing", "n_unjudged",
-             "own_labels", "borrowed_labels", "method", "flags")  # fmt: skip
-    details = {name: str(row[name]) for name in names if row[name] not in (None, "")}
+    """Return the columns of the board as texts, and the tokens of all answers."""
+    details = {name: str(value) for name, value in row.items() if isinstance(value, str | int | float) and value != ""}
     tokens = model.answers.select("input_tokens", "output_tokens", "reasoning_tokens")
     is_counted = tokens.height > tokens["input_tokens"].null_count()
     return {
