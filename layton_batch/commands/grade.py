@@ -87,7 +87,7 @@ class GradeDocument(Document):
             return {**(self.models[0].document or {}), **ensembles}
         if board is not None:
             ranking = {"metric": self.metric, **({} if samples is None else {"samples": samples})}
-            ranking |= {"n_items": board.n_items, "notes": list(board.notes)}
+            ranking |= {"n_items": max(board.board["n_items"], default=0), "notes": list(board.notes)}
         models: list[JsonValue] = [
             {
                 "name": model.name,

@@ -195,11 +195,10 @@ def _scaled(outcome: ItemOutcome, scale: float, place: str) -> ItemOutcome:
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """``board``: the ranked models, best first. ``notes``: what a reader has to know, such as items that some models
-    lack. ``n_items``: those ranked on."""
+    lack."""
 
     board: pl.DataFrame
     notes: Sequence[str]
-    n_items: int
 
 
 def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float] = (0.0, 1.0)) -> Ranking:
@@ -212,10 +211,10 @@ def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float]
         if model.marks.is_empty()
     ]
     if not entered:
-        return Ranking(leaderboard(), left_out, 0)
+        return Ranking(leaderboard(), left_out)
     marks, notes = shared_marks(entered)
     board = rank_marks(RuleBoard(marks, ScoringRules(metric=metric), span))
-    return Ranking(board, [*notes, *left_out], marks["item_id"].n_unique())
+    return Ranking(board, [*notes, *left_out])
 
 
 def shared_marks(models: Sequence[GradedModel]) -> tuple[pl.DataFrame, list[str]]:
