@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import chain
@@ -12,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import orjson
 import polars as pl
-from polars.testing import assert_frame_equal
+from polars.testing import assert_series_equal
 from sqlalchemy import and_, select
 
 from layton_batch.batches.run_costs import cost_report
@@ -69,30 +70,21 @@ def verify_run(folder: RunFolder, settings: Settings) -> Verification:
     """
     checked = Verification(folder.root.name)
     try:
-        _verify_run(folder, settings, checked)
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        ArithmeticError,
-    ) as error:  # of a value in the database: files have digests
+        with open_store(folder, settings) as store:
+            checked.differences += check_inputs(folder, store, checked)
+            checked.differences += check_rows(folder, store, stored_manifest(folder))
+            if checked.differences:  # what is computed from damaged files is worth nothing
+                checked.differences += check_computed(folder, checked)
+                return checked
+            progress = read_progress(store)
+            with copied_sources(folder, store) as sources:
+                checked.differences += _check_others(folder, store, sources)
+                recompute(sources, Settings(settings.cwd), checked)
+                checked.differences += compare_run(folder, sources, progress, checked)
+    except (ValueError, LookupError, TypeError, ArithmeticError) as error:  # of a value in the database
         kind = type(error).__name__
         checked.differences.append(f"{folder.workspace.root}: the run's rows cannot be read ({kind}: {error})")
     return checked
-
-
-def _verify_run(folder: RunFolder, settings: Settings, checked: Verification) -> None:
-    with open_store(folder, settings) as store:
-        checked.differences += check_inputs(folder, store, checked)
-        checked.differences += check_rows(folder, store, stored_manifest(folder))
-        if checked.differences:  # what is computed from damaged files is worth nothing
-            checked.differences += check_computed(folder, checked)
-            return
-        progress = read_progress(store)
-        with copied_sources(folder, store) as sources:
-            checked.differences += _check_others(folder, store, sources)
-            recompute(sources, Settings(settings.cwd), checked)
-            checked.differences += compare_run(folder, sources, progress, checked)
 
 
 def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> Iterator[str]:
@@ -440,22 +432,18 @@ def _differing_row(stored: Path, computed: Path) -> str | None:
     if own.schema != again.schema or own.height != again.height:
         return f"{own.height} rows with {own.width} columns, where {again.height} with {again.width} are computed"
     for column in own.columns:
-        if column == "error_message" or _equal(own.select(column), again.select(column)):
+        if column == "error_message" or _equal(own[column], again[column]):
             continue
-        first, last = 0, own.height  # the first row that differs is among these
-        while last - first > 1:
-            middle = (first + last) // 2
-            if _equal(own.select(column)[first:middle], again.select(column)[first:middle]):
-                first = middle
-            else:
-                last = middle
-        return f"row {first + 1}, {column}: {own[column][first]!r:.100}, computed {again[column][first]!r:.100}"
+        row = bisect_left(
+            range(own.height), True, key=lambda row: not _equal(own[column][: row + 1], again[column][: row + 1])
+        )
+        return f"row {row + 1}, {column}: {own[column][row]!r:.100}, computed {again[column][row]!r:.100}"
     return None
 
 
-def _equal(own: pl.DataFrame, again: pl.DataFrame) -> bool:
+def _equal(own: pl.Series, again: pl.Series) -> bool:
     try:
-        assert_frame_equal(own, again, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+        assert_series_equal(own, again, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
     except AssertionError:
         return False
     return True
