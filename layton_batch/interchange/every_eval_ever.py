@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -186,44 +186,30 @@ _VERDICT = re.compile(r"is_answer_correct=(true|false|unknown) is_justification_
 _WORDS = {"true": True, "false": False, "unknown": None}
 
 
-@dataclass(slots=True)
-class _Model:
-    spec: ModelSpec
-    source: str
-    answers: dict[str, Response] = field(default_factory=dict)
-    verdicts: dict[str, dict[str, Response]] = field(default_factory=dict)
-
-
-_Asked = tuple[str, int | None, int]
-
-
 def read_answers(paths: Collection[Path], items: Collection[str], levels: Sequence[int]) -> list[ImportedModel]:
     """The models of the files, each sample and each of the run's numbers of hints (``levels``) apart. Lines of several
     metrics say the same of an item; what differs is refused. Raises DataError with file, line and reason."""
-    models_found: dict[_Asked, _Model] = {}
+    models: dict[tuple[str, int | None, int], ImportedModel] = {}
     for path in paths:
         check_file(path, path)
         for place, row in json_lines(path):
             if not is_line(row):
                 raise DataError(f"{place}: is no line of Every Eval Ever")
-            _add_answer(models_found, row, place, str(path), items, levels)
-    return [ImportedModel(model.spec, model.answers, model.source, model.verdicts) for model in models_found.values()]
+            about = _texts_about(row)
+            spec = _spec(text_at(row, "model_id", place), about, levels, place)
+            model = models.setdefault((spec.name, spec.hints, spec.sample), ImportedModel(spec, {}, str(path)))
+            _add_answer(model, row, about, place, items)
+    return list(models.values())
 
 
 def _add_answer(
-    models: dict[_Asked, _Model], row: Object, place: str, source: str, items: Collection[str], levels: Sequence[int]
+    model: ImportedModel, row: Object, about: Mapping[str, str], place: str, items: Collection[str]
 ) -> None:
-    model_id, item, about = text_at(row, "model_id", place), text_at(row, "sample_id", place), _texts_about(row)
+    item, reply = text_at(row, "sample_id", place), _reply(row, place, about)
     if item not in items:
         raise DataError(f"{place}: {unknown_item(item, items)}")
-    told_hints, told_sample = (whole_number(about.get(mark)) for mark in (HINTS_MARK, SAMPLE_MARK))
-    hints, sample = asked_as(told_hints, told_sample, levels, place)
-    name = about.get("layton_batch.model") or model_id
-    spec = replace(_spec(name, model_id, about), hints=hints, sample=sample)
-    model = models.setdefault((name, hints, sample), _Model(spec, source))
-    reply = _reply(row, place, about)
     if model.answers.setdefault(item, reply) != reply:
-        raise DataError(f"{place}: model {name!r} has another answer to item {item!r} already")
+        raise DataError(f"{place}: model {model.spec.name!r} has another answer to item {item!r} already")
     for key, words in about.items():
         if key.startswith(JUDGE_MARK):
             model.verdicts.setdefault(key.removeprefix(JUDGE_MARK), {})[item] = _verdict(words, place, key)
@@ -236,10 +222,13 @@ def _texts_about(row: Object) -> Mapping[str, str]:
     return {key: value for key, value in about.items() if isinstance(value, str)}
 
 
-def _spec(name: str, model_id: str, about: Mapping[str, str]) -> ModelSpec:
-    provider = about.get("layton_batch.provider", "")
+def _spec(model_id: str, about: Mapping[str, str], levels: Sequence[int], place: str) -> ModelSpec:
+    provider, name = about.get("layton_batch.provider", ""), about.get("layton_batch.model") or model_id
     family = model_id.partition("/")[0] if "/" in model_id else name
-    return ModelSpec(name, provider if _PROVIDER.fullmatch(provider) else IMPORTED, name, family)
+    given_hints, given_sample = (whole_number(about.get(mark)) for mark in (HINTS_MARK, SAMPLE_MARK))
+    hints, sample = asked_as(given_hints, given_sample, levels, place)
+    served = provider if _PROVIDER.fullmatch(provider) else IMPORTED
+    return ModelSpec(name, served, name, family, hints=hints, sample=sample)
 
 
 def _reply(row: Object, place: str, about: Mapping[str, str]) -> Response:

@@ -33,7 +33,7 @@ IMPORTED = "imported"
 """The provider of a model of whom no file says who served it."""
 
 _JSON_STARTS = ("{", "```")
-Answers = Mapping[str, Response]
+Answers = dict[str, Response]
 """Reply, or the record that there was none, by item. Its ``custom_id`` is empty."""
 
 
@@ -45,7 +45,7 @@ class ImportedModel:
     spec: ModelSpec
     answers: Answers
     source: str
-    verdicts: Mapping[str, Answers] = field(default_factory=dict)
+    verdicts: dict[str, Answers] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
