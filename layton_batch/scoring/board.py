@@ -166,7 +166,7 @@ def _by_paper(board: JuryBoard) -> _Columns:
         "method": [PAPER] * len(scores),
         "target": [THIS_SET] * len(scores),
         "level": [PAPER_LEVEL] * len(scores),
-        "flags": [", ".join([*score.flags, *([score.reason] if score.reason else [])]) for score in scores],
+        "flags": [", ".join(score.flags) for score in scores],
         "own_labels": [0] * len(scores),  # the paper does not use a provider's own labels
         "borrowed_labels": [score.borrowed_labels for score in scores],
         "fewest_labels_per_vote": [score.fewest_labels_per_vote for score in scores],
