@@ -18,10 +18,17 @@ from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import Runs, environment, names_of, runs_folder
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
-from layton_batch.grading.forms import DEFAULT_SPLIT, check_option, chosen_metric, form_of, graded_by_rule
 from layton_batch.grading.ranking import GradedModel, Ranking, items_of, ranked, to_json
 from layton_batch.grading.ranking import grade as grade_submission
-from layton_batch.grading.submissions import SearchSettings, submissions
+from layton_batch.grading.submissions import (
+    DEFAULT_SPLIT,
+    SearchSettings,
+    check_option,
+    chosen_metric,
+    form_of,
+    graded_by_rule,
+    submissions,
+)
 from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.item_check import FIRST_IS_NEVER_RIGHT, first_is_never_right
 from layton_batch.records import JsonValue

@@ -12,8 +12,7 @@ from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import local_files
 from layton_batch.interchange import every_eval_ever, hugging_face
-from layton_batch.interchange.item_file import write_items
-from layton_batch.interchange.run_contents import contents, csv_files, parquet_files, write_votes
+from layton_batch.interchange.run_contents import contents, csv_files, parquet_files, write_items, write_votes
 from layton_batch.reports.layton_files import write_annotations, write_ppi, write_results
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import manifest_files

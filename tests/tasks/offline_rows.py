@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from layton_batch.grading.forms import form_of
+from layton_batch.grading.submissions import form_of
 from layton_batch.tasks.offline import FileRow, GradingOptions, OfflineForm
 
 
