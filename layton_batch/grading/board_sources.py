@@ -5,19 +5,20 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.run_folder import RunFolder, Workspace
-from layton_batch.grading.ranking import GradedModel, marked, shared_marks
+from layton_batch.grading.ranking import GradedModel, shared_marks
 from layton_batch.interchange import score_forms, score_table
 from layton_batch.interchange.judge_files import is_judge_file, read_judge_files
-from layton_batch.interchange.score_file import ScoreFile
-from layton_batch.interchange.score_table import USUAL, TableColumns
+from layton_batch.interchange.score_file import ROUNDING, ItemOutcome, ScoreFile
+from layton_batch.interchange.score_table import METRIC, USUAL, TableColumns
 from layton_batch.scoring.annotations import JoinedLabels
 from layton_batch.scoring.board import rank
 from layton_batch.scoring.boards import JuryBoard, RuleBoard
@@ -273,17 +274,95 @@ def _round(parts: Sequence[_Part], number: int) -> tuple[pl.DataFrame, pl.DataFr
 
 
 def _bring_together(combined: Sources, options: BoardOptions) -> None:
-    """Restrict the marks of other programs and of runs to the items that all models have."""
-    read = marked(combined.files, options.metric, options.max_score)
-    least = options.min_score / (options.max_score or 1.0) or read.least
+    """Restrict the marks of other programs and of runs to the items that all models have.
+
+    The metric is the one asked for, else the first one that all files have, else each file's first. Files of several
+    evaluations of one model are taken together: an item is then known by its evaluation too. Raises ManifestError for a
+    metric that a file lacks, and DataError for marks that are no fractions and for an item that is there twice.
+    """
+    whole = {file.evaluation for file in combined.files if file.evaluation and not file.is_cut}
+    repeated = [file for file in combined.files if file.is_cut and file.evaluation in whole]
+    notes = [f"{file.where}: is left out: it was cut short, and another file has the whole of it" for file in repeated]
+    files = [file for file in combined.files if file not in repeated]
+    chosen = [(file, _chosen(file, options.metric, files)) for file in files]
+    models, least = _marked(chosen, options.max_score)
+    names = dict.fromkeys(name for _, name in chosen)
+    common = next(iter(names)) if len(names) == 1 else METRIC
+    notes += dict.fromkeys(note for file in files for note in file.notes)
+    if len(names) > 1:
+        by_metric = "; ".join(f"{file.model} by {name}" for file, name in chosen)
+        notes.append(f"The files have no metric of one name: {by_metric}.")
+    more = dict.fromkeys(name for file in files for name in file.metrics if name not in names)
+    if options.metric is None and more:
+        notes.append(f"Ranked by {common}; --metric takes {', '.join(more)} as well.")
+    least = options.min_score / (options.max_score or 1.0) or least
     combined.span = combined.span if combined.marks else (least, 1.0)
     of_runs = [
         GradedModel(part["model"][0], "the run", part["provider"][0], marks=part)
         for part in combined.rule_marks.partition_by(*ENTRANT, "sample", maintain_order=True)
     ]
-    combined.rule_marks, notes = shared_marks([*of_runs, *read.models])
-    combined.notes += [*read.notes, *notes]
-    combined.rules = replace(combined.rules, metric=read.metric)
+    combined.rule_marks, shared_notes = shared_marks([*of_runs, *models])
+    combined.notes += [*notes, *shared_notes]
+    combined.rules = replace(combined.rules, metric=common)
+
+
+def _marked(chosen: Sequence[tuple[ScoreFile, str]], largest: float | None) -> tuple[list[GradedModel], float]:
+    """Return the models of files, each sample of them, with their marks by the metric chosen of each file, and the
+    least mark that there can be; the greatest is 1. ``largest``: the highest mark in the files, where it is not 1."""
+    tasks = {(file.model, file.provider, file.n_hints, file.task) for file, _ in chosen}
+    has_several_tasks = len(tasks) > len({entrant[:3] for entrant in tasks})
+    models: dict[tuple[Entrant, int], GradedModel] = {}
+    outcomes: dict[tuple[Entrant, int], dict[str, ItemOutcome]] = defaultdict(dict)
+    least = []
+    for file, name in chosen:
+        key = Entrant(file.model, file.provider, file.n_hints), file.sample
+        model = models.setdefault(key, GradedModel(file.model, file.where, file.provider))
+        scale = largest or file.largest.get(name) or 1.0
+        least.append(file.least.get(name, 0.0) / scale)
+        for file_item, outcome in file.metrics[name].items():
+            item = f"{file.task}:{file_item}" if has_several_tasks else file_item
+            if item in outcomes[key]:
+                raise DataError(
+                    f"{file.where}: item {item!r} of model {file.model!r} is in {model.where} as well; give each "
+                    "model's marks once, or another name to one of the files (NAME=FILE)"
+                )
+            outcomes[key][item] = _scaled(outcome, scale, f"{file.where}, item {file_item!r}, metric {name!r}")
+            if file_item in file.questions:
+                model.questions[item] = file.questions[file_item]
+    for (entrant, sample), model in models.items():
+        rows = [
+            (*astuple(entrant), sample, item, outcome.mark, outcome.kind, outcome.failure or "", "")
+            for item, outcome in outcomes[entrant, sample].items()
+        ]
+        model.marks = pl.DataFrame(rows, schema=MARKS, orient="row")
+    return list(models.values()), min(least)
+
+
+def _chosen(file: ScoreFile, metric: str | None, files: Sequence[ScoreFile]) -> str:
+    names = [name for name in file.metrics if name not in file.lower_is_better]
+    if not names:
+        raise DataError(f"{file.where}: has no metric of which more is better")
+    if metric is not None:
+        if metric not in file.metrics:
+            raise ManifestError(f"--metric {metric!r}: must be a metric of {file.where}: {', '.join(file.metrics)}")
+        if metric in file.lower_is_better:
+            raise ManifestError(f"--metric {metric!r}: less is better by it, says {file.where}; boards rank by more")
+        return metric
+    return next((name for name in names if all(name in other.metrics for other in files)), names[0])
+
+
+def _scaled(outcome: ItemOutcome, scale: float, place: str) -> ItemOutcome:
+    if outcome.mark is None:
+        return outcome
+    mark = outcome.mark / scale
+    if 1 < abs(mark) <= 1 + ROUNDING:
+        mark = math.copysign(1.0, mark)
+    if not -1 <= mark <= 1:
+        raise DataError(
+            f"{place}: the mark is {outcome.mark:g}, and marks go up to {scale:g}; choose another metric with "
+            "--metric, or say with --max-score what the best mark is"
+        )
+    return replace(outcome, mark=mark)
 
 
 def _is_file(source: str) -> bool:

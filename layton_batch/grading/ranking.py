@@ -4,20 +4,18 @@ by one metric; and several on one board, ranked as every leaderboard of this pac
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field
 
 import polars as pl
 
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError
 from layton_batch.grading.submissions import ModelPredictions
-from layton_batch.interchange.score_file import ItemOutcome, ScoreFile
 from layton_batch.records import Item, JsonValue
 from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.boards import RuleBoard
-from layton_batch.scoring.evidence import MARKS, Entrant
+from layton_batch.scoring.evidence import MARKS
 from layton_batch.scoring.leaderboard import ScoringRules, leaderboard
 from layton_batch.tasks.offline import FileRow, OfflineForm
 from layton_batch.text import first_of, plural
@@ -92,101 +90,6 @@ def items_of(form: OfflineForm, rows: Iterable[FileRow]) -> Sequence[Item]:
         return form.items(rows)
     except DataError as error:
         raise DataError(f"--items: {error}") from error
-
-
-# ---- files of other programs ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class GradedFiles:
-    """The models of several files, each sample of them, with their marks by ``metric`` (``score`` where the files have
-    different metrics); marks are from ``least`` to 1."""
-
-    models: Sequence[GradedModel]
-    metric: str
-    least: float
-    notes: Sequence[str]
-
-
-ROUNDING = 1e-9
-"""The most by which a mark may exceed the best mark: sums of floats do."""
-
-
-def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None = None) -> GradedFiles:
-    """The models of these files, by the metric asked for, else the first one that all have, else each file's first.
-
-    ``largest``: the highest mark there can be, where it is not 1. Files of several evaluations of one model are taken
-    together: an item is then known by its evaluation too. Raises ManifestError for a metric that a file lacks, and
-    DataError for marks that are no fractions and for an item that is there twice.
-    """
-    whole = {file.evaluation for file in files if file.evaluation and not file.is_cut}
-    repeated = [file for file in files if file.is_cut and file.evaluation in whole]
-    notes = [f"{file.where}: is left out: it was cut short, and another file has the whole of it" for file in repeated]
-    files = [file for file in files if file not in repeated]
-    chosen = [(file, _chosen(file, metric, files)) for file in files]
-    tasks = {(file.model, file.provider, file.n_hints, file.task) for file in files}
-    has_several_tasks = len(tasks) > len({entrant[:3] for entrant in tasks})
-    models: dict[tuple[Entrant, int], GradedModel] = {}
-    outcomes: dict[tuple[Entrant, int], dict[str, ItemOutcome]] = defaultdict(dict)
-    least = []
-    for file, name in chosen:
-        key = Entrant(file.model, file.provider, file.n_hints), file.sample
-        model = models.setdefault(key, GradedModel(file.model, file.where, file.provider))
-        scale = largest or file.largest.get(name) or 1.0
-        least.append(file.least.get(name, 0.0) / scale)
-        for file_item, outcome in file.metrics[name].items():
-            item = f"{file.task}:{file_item}" if has_several_tasks else file_item
-            if item in outcomes[key]:
-                raise DataError(
-                    f"{file.where}: item {item!r} of model {file.model!r} is in {model.where} as well; give each "
-                    "model's marks once, or another name to one of the files (NAME=FILE)"
-                )
-            outcomes[key][item] = _scaled(outcome, scale, f"{file.where}, item {file_item!r}, metric {name!r}")
-            if file_item in file.questions:
-                model.questions[item] = file.questions[file_item]
-    for (entrant, sample), model in models.items():
-        rows = [
-            (*astuple(entrant), sample, item, outcome.mark, outcome.kind, outcome.failure or "", "")
-            for item, outcome in outcomes[entrant, sample].items()
-        ]
-        model.marks = pl.DataFrame(rows, schema=MARKS, orient="row")
-    names = dict.fromkeys(name for _, name in chosen)
-    common = next(iter(names)) if len(names) == 1 else "score"
-    notes += dict.fromkeys(note for file in files for note in file.notes)
-    if len(names) > 1:
-        by_metric = "; ".join(f"{file.model} by {name}" for file, name in chosen)
-        notes.append(f"The files have no metric of one name: {by_metric}.")
-    more = dict.fromkeys(name for file in files for name in file.metrics if name not in names)
-    if metric is None and more:
-        notes.append(f"Ranked by {common}; --metric takes {', '.join(more)} as well.")
-    return GradedFiles(list(models.values()), common, min(least), notes)
-
-
-def _chosen(file: ScoreFile, metric: str | None, files: Sequence[ScoreFile]) -> str:
-    names = [name for name in file.metrics if name not in file.lower_is_better]
-    if not names:
-        raise DataError(f"{file.where}: has no metric of which more is better")
-    if metric is not None:
-        if metric not in file.metrics:
-            raise ManifestError(f"--metric {metric!r}: must be a metric of {file.where}: {', '.join(file.metrics)}")
-        if metric in file.lower_is_better:
-            raise ManifestError(f"--metric {metric!r}: less is better by it, says {file.where}; boards rank by more")
-        return metric
-    return next((name for name in names if all(name in other.metrics for other in files)), names[0])
-
-
-def _scaled(outcome: ItemOutcome, scale: float, place: str) -> ItemOutcome:
-    if outcome.mark is None:
-        return outcome
-    mark = outcome.mark / scale
-    if 1 < abs(mark) <= 1 + ROUNDING:
-        mark = math.copysign(1.0, mark)
-    if not -1 <= mark <= 1:
-        raise DataError(
-            f"{place}: the mark is {outcome.mark:g}, and marks go up to {scale:g}; choose another metric with "
-            "--metric, or say with --max-score what the best mark is"
-        )
-    return replace(outcome, mark=mark)
 
 
 # ---- the board -----------------------------------------------------------------------------------------------------

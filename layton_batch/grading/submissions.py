@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from layton_batch.errors import DataError, ManifestError, StoreError
 from layton_batch.files.items import read_items
 from layton_batch.files.sources import user_path
+from layton_batch.interchange.score_file import reading
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
@@ -258,10 +259,8 @@ def _of_folder(folder: Path, search: SearchSettings) -> Iterator[ModelPrediction
     if model_files := search.form.models(folder):
         yield from (_of_file(file, search) for file in model_files)
         return
-    try:
+    with reading(folder):
         files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be read ({error.strerror or error})") from error
     if not files:
         raise DataError(f"{folder}: is a folder without predictions (*{', *'.join(SUFFIXES)}), and not a run's")
     yield from (_of_file(file, search) for path in files for file in search.form.models(path))

@@ -23,7 +23,7 @@ from layton_batch.errors import DataError
 from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import check_file, unknown_item
 from layton_batch.interchange.prediction_files import IMPORTED, ImportedModel, asked_as, verdict_text
-from layton_batch.interchange.run_contents import FLAG, JUDGED, VOTE, ModelContents, RunContents
+from layton_batch.interchange.run_contents import FLAG, JUDGED, VOTE, ModelContents, RunContents, hub_data_set
 from layton_batch.interchange.score_file import (
     ItemOutcome,
     Object,
@@ -267,13 +267,13 @@ def write(contents: RunContents, organization: str) -> Iterator[tuple[str, bytes
             metrics_by_model[row["model"], row["n_hints"]][metric] = row
     for model in contents.models:
         spec, rows = model.spec, metrics_by_model[model.spec.name, model.hints]
-        if not rows:
+        if not rows or spec.sample > 1:
             continue
         folder = f"data/{slug(benchmark)}/{slug(spec.family)}/{slug(spec.name)}"
         hint_parts = () if spec.hints is None else (f"{model.hints} hints",)
         identity = _uuid(run.id, repr(run.born), spec.provider, spec.name, *hint_parts)
         evaluation = "/".join((benchmark, _model_id(spec), *hint_parts, str(int(run.born))))
-        samples = [model, *(sample for sample in contents.later if _is_same(sample.spec, spec))]
+        samples = [sample for sample in contents.models if _is_same(sample.spec, spec)]
         same: Json = {"schema_version": VERSION, "evaluation_id": evaluation, "model_id": _model_id(spec),
                       "evaluation_name": benchmark}  # fmt: skip
         lines = b"".join(line for sample in samples for line in _lines(run, sample, list(rows), same))
@@ -347,8 +347,7 @@ def _model_info(spec: ModelSpec) -> Json:
 def _source(run: Run, benchmark: str) -> Json:
     source = run.manifest.items.source
     same: Json = {"dataset_name": benchmark}
-    if source.startswith("hf://datasets/"):
-        repo = "/".join(source.removeprefix("hf://datasets/").split("/")[:2])
+    if repo := hub_data_set(run):
         return {**same, "source_type": "hf_dataset", "hf_repo": repo, "samples_number": len(run.items)}
     if source.startswith(("http://", "https://")):
         return {**same, "source_type": "url", "url": [source]}

@@ -28,6 +28,7 @@ from layton_batch.scoring.leaderboard import stored
 from layton_batch.scoring.vote_files import SCHEMA
 from layton_batch.stages.rank import board, entrant, evidence, finished_jobs, joined, label_rows, samples, scores_of
 from layton_batch.states import Role
+from layton_batch.tasks.layton import HINT_COLUMNS
 
 _PREDICTION = ("item_id", "model", "provider", "family", "split", "n_hints", "kind", "answer", "justification",
                "raw_text", "note", "finish_reason", "sample")  # fmt: skip
@@ -57,13 +58,12 @@ class ModelContents:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunContents:
-    """The models that are done, in the manifest's order, and the boards they are on, by metric. ``models`` hold their
-    first samples, ``later`` the others. The run's own metric is the first."""
+    """The models that are done, in the manifest's order, first samples before all others, and the boards they are on,
+    by metric. The run's own metric is the first."""
 
     run: Run
     models: Sequence[ModelContents]
     boards: Mapping[str, pl.DataFrame]
-    later: Sequence[ModelContents]
 
 
 def contents(run: Run) -> RunContents:
@@ -72,8 +72,7 @@ def contents(run: Run) -> RunContents:
     metrics = [main, *(metric for metric in run.task.metrics if metric != main)]
     boards = {metric: board(run, replace(run.rules, metric=metric)) for metric in metrics}
     models = [_of_model(run, job, metrics, counts[job.spec.name]) for job in done]
-    first, later = ([model for model in models if (model.spec.sample == 1) is is_first] for is_first in (True, False))
-    return RunContents(run, first, boards, later)
+    return RunContents(run, sorted(models, key=lambda model: model.spec.sample > 1), boards)
 
 
 def _done(run: Run) -> Sequence[Job]:
@@ -101,6 +100,12 @@ def _of_model(run: Run, job: Job, metrics: Sequence[str], count: int) -> ModelCo
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 
+def hub_data_set(run: Run) -> str:
+    """Return ``OWNER/NAME`` of a run whose items come from Hugging Face; empty for any other."""
+    address = run.manifest.items.source.partition("hf://datasets/")[2]
+    return "/".join(address.split("/")[:2])
+
+
 def csv_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:
     """Yield ``leaderboard.csv`` (the run's metric) and ``predictions.csv``.
 
@@ -123,10 +128,10 @@ def parquet_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:
 def _predictions(contents: RunContents) -> pl.DataFrame:
     """Return a row a prediction, with its question and people's label; null for judges outside the model's jury and for
     unreadable verdicts."""
-    run, metrics, models = contents.run, list(contents.boards), (*contents.models, *contents.later)
+    run, metrics = contents.run, list(contents.boards)
     verdicts: dict[str, None] = {}
     frames = []
-    for model in models:
+    for model in contents.models:
         given = {
             f"{name}_{judge.name}": pl.col(JUDGED + judge.name).struct.field(name)
             for judge in model.judges for name in _VERDICT
@@ -162,7 +167,6 @@ def write_votes(run: Run, out: Path) -> int:
 # ---- items and confirmed explanations -----------------------------------------------------------------------------
 
 
-_HINTS = ("first_hint", "second_hint", "third_hint", "special_hint")
 _METRIC = "justification_correct"
 
 
@@ -207,8 +211,8 @@ def _row(item: Item, justification: str, model: str, people: list[str]) -> dict[
         "split": item.split,
         "category": item.category or None,
         "description": item.question,
-        **dict.fromkeys(_HINTS),
-        **dict(zip(_HINTS, item.hints, strict=False)),
+        **dict.fromkeys(HINT_COLUMNS),
+        **dict(zip(HINT_COLUMNS, item.hints, strict=False)),
         "answer": item.answer if item.answer != item.solution else None,  # the solution stood in
         "solution": item.solution,
         "justification": justification,
