@@ -235,7 +235,7 @@ def _run_rows(predictions: pl.DataFrame, items: Callable[[], Sequence[Item]], fo
         is_missing = row["kind"] == PredictionKind.MISSING
         yield {
             form.id_columns[0]: row["item_id"],
-            form.text_column: form.no_reply if is_missing else row["raw_text"] or "",
+            form.text_column: None if is_missing else row["raw_text"] or "",
             "finish_reason": row["finish_reason"],
             "is_missing": is_missing,
             "asked": questions.get(row["item_id"]),

@@ -92,8 +92,8 @@ class Estimate:
 class OfflineForm:
     """The plain form. ``options``: the options of ``grade`` that the benchmark knows, each with a note for those who
     use the option elsewhere. ``columns``: columns of its graded rows besides ``GRADED`` and the metrics. ``shown``:
-    those of them that a report shows. ``protocol``: None for a task without protocols. ``no_reply``: the text of a
-    missing reply. ``default_output``: name of the report beside the predictions, if the published program writes one.
+    those of them that a report shows. ``protocol``: None for a task without protocols. ``default_output``: name of the
+    report beside the predictions, if the published program writes one.
     """
 
     options: ClassVar[Mapping[str, str]] = {}
@@ -102,7 +102,6 @@ class OfflineForm:
     gold_columns: Sequence[str] = ()
     columns: ClassVar[Columns] = {}
     shown: Sequence[str] = ()
-    no_reply: JsonValue = None
     default_output: str | None = None
 
     def __init__(self, task: RuleTask, options: GradingOptions) -> None:
@@ -178,7 +177,8 @@ class OfflineForm:
         return items[-1]
 
     def _grade(self, item: Item, row: FileRow, where: str) -> tuple[Prediction, Grade]:
-        return self._judged(item, self._response(row, where))
+        is_missing = row.get("is_missing") is True  # of a run
+        return self._judged(item, no_response("no reply") if is_missing else self._response(row, where))
 
     def _judged(self, item: Item, response: Response) -> tuple[Prediction, Grade]:
         """Grade one reply by the task itself."""

@@ -55,24 +55,21 @@ class HandlerCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Behaviour of the server for one call. ``drop``: read it, then close the connection. ``hold``: never answer."""
+    """Behaviour of the server for one call. ``drop``: read it, then close the connection."""
 
     status: int = 200
     body: bytes = b"{}"
     headers: dict[str, str] = field(default_factory=dict)
     drop: bool = False
-    hold: bool = False
 
 
 class Loopback:
     """A context manager: an HTTP server on 127.0.0.1 that answers every call with what ``answer`` says and keeps
-    ``calls``. ``url`` has no trailing slash; ``called`` is set by the first call, which a client may have given up."""
+    ``calls``. ``url`` has no trailing slash."""
 
     def __init__(self, answer: Answer | Callable[[HandlerCall], Answer]) -> None:
         self.calls: list[HandlerCall] = []
-        self.called = threading.Event()
         self._answer = answer
-        self._closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -87,20 +84,11 @@ class Loopback:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._closing.set()
         self._server.shutdown()
         self._server.server_close()
 
-    def _decide(self, call: HandlerCall) -> Answer:
-        self.calls.append(call)
-        self.called.set()
-        answer = self._answer if isinstance(self._answer, Answer) else self._answer(call)
-        if answer.hold:
-            self._closing.wait(30)
-        return answer
-
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        decide = self._decide
+        calls, given = self.calls, self._answer
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -108,16 +96,21 @@ class Loopback:
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                answer = decide(HandlerCall(self.command, self.path, headers, body))
+                call = HandlerCall(self.command, self.path, headers, body)
+                calls.append(call)
+                answer = given if isinstance(given, Answer) else given(call)
                 self.close_connection = True
-                if answer.drop or answer.hold:
+                if answer.drop:
                     return
                 self.send_response_only(answer.status)
-                given = {"content-type": "application/json", "content-length": str(len(answer.body))}
-                given["date"] = self.date_time_string()
-                for name, value in (given | answer.headers).items():
+                usual = {
+                    "content-type": "application/json",
+                    "content-length": str(len(answer.body)),
+                    "date": self.date_time_string(),
+                    "connection": "close",
+                }
+                for name, value in (usual | answer.headers).items():
                     self.send_header(name, value)
-                self.send_header("connection", "close")
                 self.end_headers()
                 self.wfile.write(answer.body)
 

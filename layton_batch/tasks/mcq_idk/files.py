@@ -272,7 +272,7 @@ class McqForm(OfflineForm):
         return item
 
     def _response(self, row: FileRow, where: str) -> Response:
-        is_empty = self.text_column in row and row[self.text_column] is None and row.get("is_missing") is not True
+        is_empty = self.text_column in row and row[self.text_column] is None
         return super()._response({**row, self.text_column: ""} if is_empty else row, where)
 
     def _record(self, row: FileRow, item: Item, prediction: Prediction, grade: Grade) -> dict[str, object]:

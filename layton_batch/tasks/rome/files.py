@@ -25,7 +25,7 @@ from layton_batch.files.sources import stream_rows
 from layton_batch.records import Grade, Item, JsonValue, Prediction
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import Columns, Document, FileRow, GradingOptions, OfflineForm, no_response, response
+from layton_batch.tasks.offline import Columns, Document, FileRow, GradingOptions, OfflineForm
 from layton_batch.tasks.protocol import RuleTask
 from layton_batch.tasks.rome.published import ORIGINAL, RomeGrade
 from layton_batch.tasks.rome.task import RuleGrade, rule_of
@@ -39,7 +39,6 @@ class RomeForm(OfflineForm):
     text_column = "answer"
     gold_columns = ("evaluator_kwargs",)
     columns: ClassVar[Columns] = {"task": pl.String, "score": pl.Float64, "is_whole": pl.Boolean}
-    no_reply = ""
 
     def __init__(self, task: RuleTask, options: GradingOptions) -> None:
         super().__init__(task, options)
@@ -64,10 +63,8 @@ class RomeForm(OfflineForm):
         return Item(self._id(row, where), "", "", "", payload=row)
 
     def _grade(self, item: Item, row: FileRow, where: str) -> tuple[Prediction, Grade]:
-        answer = row.get("answer")
-        if isinstance(answer, str):
-            gone = row.get("is_missing") is True and not answer
-            return self._judged(item, no_response("no reply") if gone else response(answer, row))
+        if isinstance(row.get("answer"), str) or row.get("is_missing") is True:
+            return super()._grade(item, row, where)
         prediction = Prediction(item.id, "", PredictionKind.UNPARSED, note="no answer")
         grade = self.task.grade(item, prediction)
         if rule_of(item) is not None:
