@@ -22,7 +22,7 @@ from layton_batch import __version__
 from layton_batch.errors import DataError
 from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import check_file, unknown_item
-from layton_batch.interchange.prediction_files import IMPORTED, ImportedModel, asked_as, verdict_text
+from layton_batch.interchange.prediction_files import IMPORTED, ImportedModel, asked_as
 from layton_batch.interchange.run_contents import FLAG, JUDGED, VOTE, ModelContents, RunContents, hub_data_set
 from layton_batch.interchange.score_file import (
     ItemOutcome,
@@ -33,6 +33,7 @@ from layton_batch.interchange.score_file import (
     json_lines,
     number_of,
     object_at,
+    object_of,
     text_at,
 )
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
@@ -51,6 +52,7 @@ SAMPLE_MARK = "layton_batch.sample"
 """Our own exports say so which answer of a model to an item a line is of, where it was asked several times."""
 JUDGE_MARK = "judge."
 """Our own exports begin the metadata of a judge's verdict so; its name follows."""
+VERDICT_FIELDS = ("is_answer_correct", "is_justification_correct")
 _KINDS = frozenset(map(str, PredictionKind))
 
 
@@ -182,8 +184,6 @@ def _metric_of(config: Object) -> _Metric:
 
 
 _PROVIDER = re.compile(r"[a-z0-9_-]{1,40}")
-_VERDICT = re.compile(r"is_answer_correct=(true|false|unknown) is_justification_correct=(true|false|unknown)")
-_WORDS = {"true": True, "false": False, "unknown": None}
 
 
 def read_answers(paths: Collection[Path], items: Collection[str], levels: Sequence[int]) -> list[ImportedModel]:
@@ -212,7 +212,8 @@ def _add_answer(
         raise DataError(f"{place}: model {model.spec.name!r} has another answer to item {item!r} already")
     for key, words in about.items():
         if key.startswith(JUDGE_MARK):
-            model.verdicts.setdefault(key.removeprefix(JUDGE_MARK), {})[item] = _verdict(words, place, key)
+            object_of(words.encode(), f"{place}, metadata {key!r}")
+            model.verdicts.setdefault(key.removeprefix(JUDGE_MARK), {})[item] = response(words, {})
 
 
 def _texts_about(row: Object) -> Mapping[str, str]:
@@ -242,13 +243,6 @@ def _reply(row: Object, place: str, about: Mapping[str, str]) -> Response:
         return no_response(error if isinstance(error, str) else "no reply")
     ending = about.get("finish_reason")
     return response(str(replies[0]), {"finish_reason": ending} if ending else {})
-
-
-def _verdict(words: str, place: str, key: str) -> Response:
-    matched = _VERDICT.fullmatch(words)
-    if matched is None:
-        raise DataError(f"{place}: 'metadata.{key}' is no verdict")
-    return response(verdict_text(*(_WORDS[word] for word in matched.groups())), {})
 
 
 # ---- a run, written ------------------------------------------------------------------------------------------------
@@ -499,10 +493,5 @@ def _about(model: ModelContents, answer: Answer, item: Item) -> dict[str, JsonVa
     about |= {name: answer[name] for name in ("justification", "finish_reason") if answer[name] is not None}
     for judge in model.judges:
         if (verdict := answer[JUDGED + judge.name]) is not None:
-            words = (f"{name}={_word(verdict[name])}" for name in ("is_answer_correct", "is_justification_correct"))
-            about[f"{JUDGE_MARK}{judge.name}"] = " ".join(words)
+            about[f"{JUDGE_MARK}{judge.name}"] = orjson.dumps({name: verdict[name] for name in VERDICT_FIELDS}).decode()
     return about
-
-
-def _word(verdict: object) -> str:
-    return "unknown" if verdict is None else str(verdict).lower()

@@ -182,12 +182,6 @@ def answers(rows: Iterable[tuple[str, Row]], items: Collection[str], *, json_rep
     return dict(parse_each(rows, reply_of))
 
 
-def verdict_text(is_answer_correct: bool | None, is_justification_correct: bool | None) -> str:
-    """A verdict as a judge would write it."""
-    fields = {"is_answer_correct": is_answer_correct, "is_justification_correct": is_justification_correct}
-    return orjson.dumps(fields).decode()
-
-
 def has_json_replies(task: Task, items: Sequence[Item]) -> bool:
     """Return whether the task asks its participants for JSON."""
     return bool(items) and task.prompt(items[0]).response_schema is not None

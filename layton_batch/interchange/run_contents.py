@@ -28,7 +28,6 @@ from layton_batch.scoring.leaderboard import stored
 from layton_batch.scoring.vote_files import SCHEMA
 from layton_batch.stages.rank import board, entrant, evidence, finished_jobs, joined, label_rows, samples, scores_of
 from layton_batch.states import Role
-from layton_batch.tasks.layton import HINT_COLUMNS
 
 _PREDICTION = ("item_id", "model", "provider", "family", "split", "n_hints", "kind", "answer", "justification",
                "raw_text", "note", "finish_reason", "sample")  # fmt: skip
@@ -167,6 +166,7 @@ def write_votes(run: Run, out: Path) -> int:
 # ---- items and confirmed explanations -----------------------------------------------------------------------------
 
 
+_HINTS = ("first_hint", "second_hint", "third_hint", "special_hint")
 _METRIC = "justification_correct"
 
 
@@ -211,8 +211,8 @@ def _row(item: Item, justification: str, model: str, people: list[str]) -> dict[
         "split": item.split,
         "category": item.category or None,
         "description": item.question,
-        **dict.fromkeys(HINT_COLUMNS),
-        **dict(zip(HINT_COLUMNS, item.hints, strict=False)),
+        **dict.fromkeys(_HINTS),
+        **dict(zip(_HINTS, item.hints, strict=False)),
         "answer": item.answer if item.answer != item.solution else None,  # the solution stood in
         "solution": item.solution,
         "justification": justification,
