@@ -156,6 +156,7 @@ def read_sources(
         _refuse_jury_options(options)
     if options.max_score is not None and not combined.files:
         raise ManifestError("--max-score is for scores of other programs, and these sources have none: leave it out")
+    parts += [_of_labels(path, settings, parts[0].rules.metric) for path in options.labels]
     _combine(combined, parts, options)
     if (combined.marks or combined.files) and combined.rounds[0].votes.height:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
@@ -167,7 +168,7 @@ def read_sources(
 def _read_parts(
     combined: Sources, names: Sequence[str], runs: Path, settings: Settings, options: BoardOptions, *, verdicts: bool
 ) -> list[_Part]:
-    """Add every source; return the parts of runs, gold sets, votes and files of labels."""
+    """Add every source; return the parts of runs, gold sets and votes."""
     judge_files, parts, metric = [source for source in names if is_judge_file(source)], list[_Part](), options.metric
     if judge_files:
         parts.append(_add_gold(combined, read_judge_files(judge_files, settings), metric, verdicts=verdicts))
@@ -180,8 +181,7 @@ def _read_parts(
             parts += _add_file(combined, source, settings, replace(options, metric=metric), verdicts=verdicts)
         else:
             parts.append(_add_run(combined, source, runs, settings, metric, verdicts=verdicts))
-    parts = parts or [_Part(ScoringRules())]
-    return [*parts, *(_of_labels(path, settings, parts[0].rules.metric) for path in options.labels)]
+    return parts or [_Part(ScoringRules())]
 
 
 def _combine(combined: Sources, parts: Sequence[_Part], options: BoardOptions) -> None:
