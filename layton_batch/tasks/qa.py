@@ -113,7 +113,12 @@ class QaTask:
 
     def prompt(self, item: Item) -> Prompt:
         system = self._templates.render("participant_system", **self._switches(item))
-        return Prompt(system, parts_of(self._question("participant_question", item), item.images), self._answer_schema)
+        question = self._question("participant_question", item)
+        return Prompt(system, parts_of(question, item.images, self._rest(item)), self._answer_schema)
+
+    def _rest(self, item: Item) -> str:
+        """Return what follows the question and its pictures."""
+        return ""
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with a text answer; ``unparsed`` with the reason in the note; ``missing`` without a reply."""
