@@ -20,7 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 from types import MappingProxyType
@@ -389,14 +389,16 @@ class McqIdkTask:
             return prediction
         options = item.payload.get("options")
         n_options = len(options) if isinstance(options, list) else MAX_OPTIONS
-        letter = self._letter(prediction.raw_text, prediction.ending, n_options)
+        # the original scores the text of a refusal too
+        is_refused = self.protocol == CORRECTED and prediction.ending is FinishReason.REFUSAL
+        letter = None if is_refused else read_letter(prediction.raw_text or "", self.protocol, n_options)
         if letter is None:
             return replace(prediction, note=prediction.note or "no letter")
         kind = PredictionKind.ABSTAINED if letter == idk_letter(n_options) else PredictionKind.ANSWERED
         return replace(prediction, kind=kind, answer=letter)
 
     def grade(self, item: Item, prediction: Prediction) -> Grade:
-        """Marks of the reply, read again among the item's own letters. No readable letter costs a point, as published.
+        """Return the marks of the letter that was read. No readable letter costs a point, as published.
 
         The tag is ``wrong``, ``abstained``, ``no_letter``, ``truncated``, ``refused`` or ``missing``; None if right.
         """
@@ -404,16 +406,8 @@ class McqIdkTask:
             gold, n_options = item_key(item, self.protocol)
         except DataError as error:
             return Grade(item.id, prediction.model, dict.fromkeys(METRICS, 0.0), "ungradable", str(error))
-        is_missing = prediction.kind is PredictionKind.MISSING
-        letter = None if is_missing else self._letter(prediction.raw_text, prediction.ending, n_options)
-        outcome = outcome_of(letter, gold, idk_letter(n_options))
+        outcome = outcome_of(prediction.answer, gold, idk_letter(n_options))
         return Grade(item.id, prediction.model, dict(MARKS[outcome]), tag_of(outcome, prediction))
-
-    def _letter(self, raw: str | None, ended: FinishReason | None, n_options: int) -> str | None:
-        """Read the letter. The original scores the text of a refusal too; corrected, a refusal has no letter."""
-        if self.protocol == CORRECTED and ended is FinishReason.REFUSAL:
-            return None
-        return read_letter(raw or "", self.protocol, n_options)
 
 
 def tag_of(outcome: str, prediction: Prediction) -> str | None:
@@ -427,7 +421,6 @@ def tag_of(outcome: str, prediction: Prediction) -> str | None:
     return ENDINGS.get(prediction.ending, outcome)
 
 
-@lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
 def read_letter(text: str, protocol: str, n_options: int) -> str | None:
     """Read the letter of a reply, None without one.
 
