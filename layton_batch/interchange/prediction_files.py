@@ -129,12 +129,11 @@ def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
         question = _named(row, "question")
         reference = next(filter(None, (_named(row, name) for name in _REFERENCES)), None)
         if item_id is None or question is None:
-            missing = f"{NO_ID}; add one, with the same id for the same question"
-            if item_id is not None:
-                missing = "has no question; --items names a file of questions where the rows have none"
-            elif question is None:
-                missing = f"{NO_ID} and no question; --items FILE names the questions, by their ids"
-            raise DataError(f"{where}: {missing}")
+            lacks = NO_ID if item_id is None else "has no question"
+            raise DataError(
+                f"{where}: {lacks}; a row has an id, the same for the same question, and its question, unless --items "
+                "FILE names the questions by their ids"
+            )
         item: dict[str, JsonValue] = {"id": item_id, "question": question, "answer": reference}
         if items.setdefault(item_id, item) != item:
             raise DataError(
@@ -197,12 +196,10 @@ def check_replies(task: Task, items: Sequence[Item], imported: Sequence[Imported
     given, unread = len(kinds) - kinds.count(PredictionKind.MISSING), kinds.count(PredictionKind.UNPARSED)
     if not unread:
         return None
-    form = f"must have the form that the prompt of {task.name} asks for"
-    if has_json_replies(task, items):
-        form = (
-            f"must hold the JSON that the prompt of {task.name} asks for; plain answers belong in a column 'answer', "
-            "and what is right in 'reference'"
-        )
+    form = (
+        f"must hold the JSON or text that the prompt of {task.name} asks for; plain answers belong in a column "
+        "'answer', and what is right in 'reference'"
+    )
     if unread == given:
         raise DataError(f"{source}: no reply can be read: column 'response' {form}")
     replies_text = plural(given, "reply", "replies")
