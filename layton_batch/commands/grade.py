@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, TypeAlias, cast
 
+import polars as pl
 import typer
 
 from layton_batch.columns import text_table
@@ -18,7 +19,7 @@ from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import Runs, environment, names_of, runs_folder
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
-from layton_batch.grading.ranking import GradedModel, Ranking, items_of, ranked, to_json
+from layton_batch.grading.ranking import GradedModel, items_of, ranked, to_json
 from layton_batch.grading.ranking import grade as grade_submission
 from layton_batch.grading.submissions import (
     DEFAULT_SPLIT,
@@ -57,7 +58,8 @@ class GradeDocument(Document):
     metric: str
     models: Sequence[GradedModel]
     ensembles: Mapping[str, Report]
-    board: Ranking | None
+    board: pl.DataFrame | None
+    notes: Sequence[str]
     is_one: bool
     table_file: str | None
     output: Path | None
@@ -73,7 +75,7 @@ class GradeDocument(Document):
         """Return the board of several files, or of the one file. Raises DataError for a file that has none."""
         if self.board is None:
             raise DataError("grade: these items cannot be on a leaderboard: some have several predictions, or none")
-        return Leaderboard(self.board.board)
+        return Leaderboard(self.board)
 
     @property
     def table(self) -> str | None:
@@ -94,7 +96,7 @@ class GradeDocument(Document):
             return {**(self.models[0].document or {}), **ensembles}
         if board is not None:
             ranking = {"metric": self.metric, **({} if samples is None else {"samples": samples})}
-            ranking |= {"n_items": max(board.board["n_items"], default=0), "notes": list(board.notes)}
+            ranking |= {"n_items": max(board["n_items"], default=0), "notes": list(self.notes)}
         models: list[JsonValue] = [
             {
                 "name": model.name,
@@ -117,15 +119,15 @@ class GradeDocument(Document):
             lines = [*_totals(self._content()), *self._interval()]
             print_table(text_table(self.task, ["metric", "value"], lines), first=True)
         else:
-            if self.board.board.height:
+            if self.board.height:
                 self.leaderboard.show()
-            for note in self.board.notes:
+            for note in self.notes:
                 say_line(note, "yellow")
             _print_reports("reports", self.reports)
 
     def _interval(self) -> Iterator[tuple[str, str]]:
         """Yield the interval that the one file would have on a board with others, as name and text."""
-        ends = () if self.board is None else self.board.board.select("level", "lower", "upper").drop_nulls().iter_rows()
+        ends = () if self.board is None else self.board.select("level", "lower", "upper").drop_nulls().iter_rows()
         for level, lower, upper in ends:
             name = self.metric.replace("_", " ")
             yield f"{name}: {percent(level)} CI (new items)", f"{range_text(lower, upper)} %"
@@ -211,11 +213,11 @@ def grade(
         warn((f"{items}: {FIRST_IS_NEVER_RIGHT}",))
     is_one = len(entries) == 1 and entries[0].is_file and not every_run
     is_ranked = models[0].twice is None and models[0].marks["mark"].count() > 0 if is_one else not every_run
+    board, notes = ranked(models, ranked_by, mark_span(form.task, ranked_by)) if is_ranked else (None, [])
     document = GradeDocument(
         task, form, ranked_by, models,
         {name: _ensemble(form, name, names, models) for name, names in groups.items()},
-        ranked(models, ranked_by, mark_span(form.task, ranked_by)) if is_ranked else None,
-        is_one, table_file, output,
+        board, notes, is_one, table_file, output,
     )  # fmt: skip
     files = list(document.files(drawn))
     if updated_file is not None:

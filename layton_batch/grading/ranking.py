@@ -95,18 +95,15 @@ def items_of(form: OfflineForm, rows: Iterable[FileRow]) -> Sequence[Item]:
 # ---- the board -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """``board``: the ranked models, best first. ``notes``: what a reader has to know, such as items that some models
-    lack."""
+def ranked(
+    models: Sequence[GradedModel], metric: str, span: tuple[float, float] = (0.0, 1.0)
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return the board of the models that have replies, best first, and what a reader has to know, such as items that
+    some models lack.
 
-    board: pl.DataFrame
-    notes: Sequence[str]
-
-
-def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float] = (0.0, 1.0)) -> Ranking:
-    """The board of the models that have replies; ``span``: the least and the greatest mark by the metric. Raises
-    DataError where they have no item in common, and where items of one id are not the same question."""
+    ``span``: the least and the greatest mark by the metric. Raises DataError where models have no item in common, and
+    where items of one id are not the same question.
+    """
     entered = [model for model in models if model.marks.height]
     left_out = [
         f"{model.name}: as published; without replies it has no interval and no rank"
@@ -114,10 +111,10 @@ def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float]
         if model.marks.is_empty()
     ]
     if not entered:
-        return Ranking(leaderboard(), left_out)
+        return leaderboard(), left_out
     marks, notes = shared_marks(entered)
     board = rank_marks(RuleBoard(marks, ScoringRules(metric=metric), span))
-    return Ranking(board, [*notes, *left_out])
+    return board, [*notes, *left_out]
 
 
 def shared_marks(models: Sequence[GradedModel]) -> tuple[pl.DataFrame, list[str]]:
@@ -141,9 +138,9 @@ def shared_marks(models: Sequence[GradedModel]) -> tuple[pl.DataFrame, list[str]
     return scored.join(shared, on="item_id", how="semi"), _notes(models, shared.height)
 
 
-def to_json(board: Ranking, model: GradedModel) -> dict[str, JsonValue]:
+def to_json(board: pl.DataFrame, model: GradedModel) -> dict[str, JsonValue]:
     """A model's place: score and interval in percent, as leaderboards have them; null for one that is not ranked."""
-    mine = board.board.filter(model=model.name)
+    mine = board.filter(model=model.name)
     if mine.is_empty():
         return {"rank": None, "rank_box": None, "score": None, "interval": None, "n_items": 0, "failures": None}
     row = mine.row(0, named=True)

@@ -67,5 +67,5 @@ def test_strata_of_items_reach_the_board_through_samples_and_through_files_of_pr
     row = ranked_rounds([marks] * 2, strata)
     assert half_width(row) < 0.4 * half_width(ranked_rounds([marks]))
     graded = GradedModel("larch", "a file", "p", marks=frame_of("larch", [marks], strata))
-    (again,) = Rows(ranked([graded], "accuracy").board)
+    (again,) = Rows(ranked([graded], "accuracy")[0])
     assert (again.lower, again.upper) == (row.lower, row.upper)
