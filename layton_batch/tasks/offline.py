@@ -89,6 +89,10 @@ class Estimate:
     se: float | None
 
 
+ModelEstimates = Mapping[str, Mapping[str, Estimate]]
+"""Estimates by metric of each model or ensemble; a missing one prints as "-"."""
+
+
 class OfflineForm:
     """The plain form. ``options``: the options of ``grade`` that the benchmark knows, each with a note for those who
     use the option elsewhere. ``columns``: columns of its graded rows besides ``GRADED`` and the metrics. ``shown``:

@@ -231,10 +231,8 @@ def _repaired(text: str, fields: Sequence[str]) -> ReplyObject:
     if start < 0:
         return ReplyObject(None, "not JSON")
     part = text[start:]
-    if len(part) > MAX_REPAIR_CHARS:
-        return ReplyObject(None, f"not JSON, and too long to repair ({len(part):,} characters)")
-    if _depth(part) > MAX_REPAIR_DEPTH:
-        return ReplyObject(None, "not JSON, and nested too deep to repair")
+    if len(part) > MAX_REPAIR_CHARS or _depth(part) > MAX_REPAIR_DEPTH:
+        return ReplyObject(None, "not JSON, and too long or nested too deep to repair")
     if any(len(re.findall(rf"[\"'“]{field}[\"'”]\s*:", part)) > 1 for field in fields):
         return ReplyObject(None, "not one JSON object")
     from json_repair import repair_json

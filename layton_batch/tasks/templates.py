@@ -119,10 +119,16 @@ class Templates:
         try:
             text = self._template(name).render(**values)
             return text if name in self._as_written else text.strip()
-        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise ManifestError(f"prompt template {name} ({self._path(name)}) fails: {error}") from error
-        except (RecursionError, MemoryError) as error:
-            reason = "it calls itself without end" if isinstance(error, RecursionError) else "it fills the memory"
+        except (
+            TemplateError,
+            ArithmeticError,
+            LookupError,
+            TypeError,
+            ValueError,
+            RecursionError,
+            MemoryError,
+        ) as error:
+            reason = str(error) or type(error).__name__
             raise ManifestError(f"prompt template {name} ({self._path(name)}) fails: {reason}") from error
 
     @cached_property

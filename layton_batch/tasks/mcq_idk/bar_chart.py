@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import altair as alt
 
 from layton_batch.drawing import INK, Row, table, titled
-from layton_batch.tasks.mcq_idk.published_table import ModelEstimates
+from layton_batch.tasks.offline import ModelEstimates
 
 # Okabe & Ito's colours, which people with any colour vision can tell apart.
 _BARS = {"trad_score": "Traditional score", "idk_score": "IDK score"}

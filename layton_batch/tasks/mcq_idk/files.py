@@ -9,6 +9,9 @@ may have ``finish_reason``: the corrected protocol reads no answer out of a refu
 lighteval's own files stand below a folder ``results``. ``results/<model>/results_<time>.json`` has the totals of a run,
 and ``details/<model>/<time>/details_<task>_<time>.parquet`` its replies, a row a question, with ``doc`` (query,
 choices, gold_index, id) and ``model_response`` (text). The last choice is "I don't know".
+
+The published vote of an ensemble is on outcomes (right, wrong, neither), which nobody could hold without the gold
+letters: two wrong models outvote a right one even if their letters differ.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import inf
+from math import inf, sqrt
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, ClassVar
@@ -29,7 +32,6 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.mcq_idk.published_table import ModelEstimates, ensemble_votes, markdown, vote_estimates
 from layton_batch.tasks.mcq_idk.task import (
     CORRECTED,
     MAX_OPTIONS,
@@ -45,6 +47,7 @@ from layton_batch.tasks.offline import (
     Document,
     Estimate,
     FileRow,
+    ModelEstimates,
     ModelFile,
     OfflineForm,
     as_json,
@@ -339,3 +342,63 @@ def _item(name: str, row: FileRow, where: str) -> Item:
     is_whole = isinstance(listed, list) and len(listed) == n_options
     options: JsonValue = listed if is_whole else list(letters)
     return Item(name, "", "", "", payload={"options": options, "gold": letter})
+
+
+# ---- the table: every blank of the Markdown -----------------------------------------------------------------------
+
+
+_MARKDOWN = re.compile(r"([\\`*\[\]<>|])")
+
+
+def markdown(models: ModelEstimates) -> str:
+    """Return the table of the models as they come, without a line break at its end."""
+    header = ["Model", *(f"{metric} ± se" for metric in METRICS)]
+    lines = [[plain_cell(name), *(cell(row.get(metric)) for metric in METRICS)] for name, row in models.items()]
+    widths = [max(3, *(len(line[i]) for line in (header, *lines))) for i in range(len(header))]
+    rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
+    padded = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in (header, *lines)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (padded[0], rule, *padded[1:]))
+
+
+def cell(estimate: Estimate | None) -> str:
+    """Percent with two decimals: "64.65 ± 3.41", "64.65" without a standard error, "-" without a value."""
+    if estimate is None:
+        return "-"
+    value = f"{estimate.mean * 100:.2f}"
+    return value if estimate.se is None else f"{value} ± {estimate.se * 100:.2f}"
+
+
+def plain_cell(name: str) -> str:
+    """Return a name that can end neither its cell nor its line, and is nothing but text."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in name)
+    return _MARKDOWN.sub(r"\\\1", " ".join(shown.split()))
+
+
+# ---- several models as one: a vote on every item that all of them replied to ---------------------------------------
+
+
+def ensemble_votes(frames: Sequence[pl.DataFrame]) -> pl.Series:
+    """Return the published vote on each item that all models have: +1 right, -1 wrong, 0 neither or a tie.
+
+    ``frames``: each model's graded rows. An unreadable reply votes 0, not -1.
+    """
+    vote = pl.col("idk_score") + pl.col("extract_fail")
+    votes = pl.concat(frame.select("item_id", vote=vote).unique("item_id", keep="last") for frame in frames)
+    right, wrong, neither = ((pl.col("vote") == vote).sum() for vote in (1, -1, 0))
+    by_item = votes.group_by("item_id").agg(pl.len(), right=right, wrong=wrong, neither=neither)
+    majority = (
+        pl.col(name) > pl.max_horizontal(other, "neither") for name, other in (("right", "wrong"), ("wrong", "right"))
+    )
+    is_right, is_wrong = (column.cast(pl.Int64) for column in majority)
+    return by_item.filter(len=len(frames)).select(is_right - is_wrong).to_series()
+
+
+def vote_estimates(votes: pl.Series) -> dict[str, Estimate]:
+    """Return estimates like the published table.
+
+    Abstentions include ties and unreadable replies, and nothing fails to extract. Standard errors come from the
+    population's variance (n), unlike a single model's.
+    """
+    marks = zip(METRICS, (votes == 1, votes, votes == 0, votes * 0), strict=True)
+    columns = {metric: column.cast(pl.Float64).to_numpy() for metric, column in marks}
+    return {name: Estimate(float(x.mean()), float(x.std() / sqrt(len(x)))) for name, x in columns.items()}

@@ -7,7 +7,7 @@ from math import sqrt
 import polars as pl
 import pytest
 
-from layton_batch.tasks.mcq_idk.published_table import ensemble_votes, markdown, vote_estimates
+from layton_batch.tasks.mcq_idk.files import ensemble_votes, markdown, vote_estimates
 from layton_batch.tasks.mcq_idk.task import MARKS, METRICS, Marks
 from layton_batch.tasks.offline import Estimate
 

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from layton_batch.tasks.mcq_idk.files import cell
 from layton_batch.tasks.mcq_idk.published_letters import read_original, without_think_blocks
-from layton_batch.tasks.mcq_idk.published_table import cell
 from layton_batch.tasks.mcq_idk.task import CORRECTED, MARKS, METRICS, ORIGINAL, outcome_of
 from layton_batch.tasks.offline import estimates_in
 from tests.support.paths import SHARED_DATA
