@@ -19,17 +19,20 @@ from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import Runs, environment, names_of, runs_folder
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
-from layton_batch.grading.ranking import GradedModel, items_of, ranked, to_json
-from layton_batch.grading.ranking import grade as grade_submission
 from layton_batch.grading.submissions import (
     DEFAULT_SPLIT,
+    GradedModel,
     SearchSettings,
     check_option,
     chosen_metric,
     form_of,
     graded_by_rule,
+    items_of,
+    ranked,
     submissions,
+    to_json,
 )
+from layton_batch.grading.submissions import grade as grade_submission
 from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.item_check import FIRST_IS_NEVER_RIGHT, first_is_never_right
 from layton_batch.records import JsonValue

@@ -14,7 +14,7 @@ import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.run_folder import RunFolder, Workspace
-from layton_batch.grading.ranking import GradedModel, shared_marks
+from layton_batch.grading.submissions import GradedModel, shared_marks
 from layton_batch.interchange import score_forms, score_table
 from layton_batch.interchange.judge_files import is_judge_file, read_judge_files
 from layton_batch.interchange.score_file import ROUNDING, ItemOutcome, ScoreFile

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from layton_batch.grading.ranking import GradedModel, ranked
+from layton_batch.grading.submissions import GradedModel, ranked
 from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.boards import RuleBoard
 from layton_batch.scoring.leaderboard import ScoringRules
