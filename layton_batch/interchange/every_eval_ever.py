@@ -36,6 +36,7 @@ from layton_batch.interchange.score_file import (
     object_of,
     text_at,
 )
+from layton_batch.providers.wire_json import at, objects, text
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.runs.context import Run
 from layton_batch.stages.prompts import candidates
@@ -161,20 +162,15 @@ def _metrics_beside(lines: Path) -> dict[str, _Metric]:
     document = lines.with_name(lines.name.removesuffix(SUFFIX) + ".json")
     if not lines.name.endswith(SUFFIX) or not document.is_file():
         return {}
-    content = document_of(document)
-    results = content.get("evaluation_results")
-    metrics = {}
-    for result in results if isinstance(results, list) else ():
-        config = result.get("metric_config") if isinstance(result, Mapping) else None
-        if isinstance(result, Mapping) and isinstance(config, Mapping):
-            identity = result.get("evaluation_result_id")
-            metrics[identity if isinstance(identity, str) else ""] = _metric_of(config)
-    return metrics
+    results = objects(document_of(document), "evaluation_results")
+    return {
+        text(result, "evaluation_result_id") or "": _metric_of(config)
+        for result in results if (config := at(result, "metric_config"))
+    }  # fmt: skip
 
 
 def _metric_of(config: Object) -> _Metric:
-    names = (config.get(key) for key in ("metric_id", "metric_name", "metric_kind"))
-    name = next((candidate for candidate in names if isinstance(candidate, str) and candidate), "score")
+    name = next(filter(None, (text(config, key) for key in ("metric_id", "metric_name", "metric_kind"))), "score")
     largest = number_of(config.get("max_score"))
     largest = largest if largest and largest > 0 else None
     return _Metric(name, largest, config.get("lower_is_better") is True, number_of(config.get("min_score")))
@@ -217,10 +213,7 @@ def _add_answer(
 
 
 def _texts_about(row: Object) -> Mapping[str, str]:
-    about = row.get("metadata")
-    if not isinstance(about, Mapping):
-        return {}
-    return {key: value for key, value in about.items() if isinstance(value, str)}
+    return {key: value for key, value in at(row, "metadata").items() if isinstance(value, str)}
 
 
 def _spec(model_id: str, about: Mapping[str, str], levels: Sequence[int], place: str) -> ModelSpec:

@@ -31,6 +31,7 @@ from layton_batch.interchange.score_file import (
     object_of,
     text_at,
 )
+from layton_batch.providers.wire_json import at, objects, text
 from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
 from layton_batch.text import plural
@@ -128,10 +129,10 @@ def _scored(path: Path, about: Object, samples: Samples) -> ScoreFile:
         file.notes.append(f"{path}: {name} has values such as {value!r:.60}, which count as 0, as in inspect's means")
     if invalid := len(samples) - len(valid):
         file.notes.append(f"{path}: {plural(invalid, 'sample is', 'samples are')} left out: the log calls them invalid")
-    status, task_id = about.get("status", "started"), spec.get("task_id")
+    status = about.get("status", "started")
     if status != "success":
         file.notes.append(f"{path}: the log says {str(status)[:20]!r}: it may lack samples")
-    file.evaluation, file.is_cut = task_id if isinstance(task_id, str) else "", status != "success"
+    file.evaluation, file.is_cut = text(spec, "task_id") or "", status != "success"
     return file
 
 
@@ -153,18 +154,11 @@ def _fill(
             file.metrics[name][item] = ItemOutcome(reduce(given) if given else None, str(kind), None)
 
 
-def _scores(about: Object) -> list[Object]:
-    """Return what the log says of each score."""
-    results = about.get("results")
-    scores = results.get("scores") if isinstance(results, Mapping) else None
-    return [score for score in scores if isinstance(score, Mapping)] if isinstance(scores, list) else []
-
-
 def _reducer(about: Object, name: str) -> str:
     """Return how the log brings the epochs of a score together."""
-    config = object_at(about, "eval", "").get("config")
-    own = next((score.get("reducer") for score in _scores(about) if score.get("name") == name.partition(".")[0]), None)
-    first = config.get("epochs_reducer") if isinstance(config, Mapping) else None
+    scores = objects(at(about, "results"), "scores")
+    own = next((score.get("reducer") for score in scores if score.get("name") == name.partition(".")[0]), None)
+    first = at(at(about, "eval"), "config").get("epochs_reducer")
     return str(own or (first[0] if isinstance(first, list) and first else "mean"))
 
 
@@ -193,11 +187,9 @@ def _pass_at(count: int, epochs: int, right: int) -> float:
 
 def _headline(about: Object) -> list[str]:
     """The names of the scores, the one that the log puts first before all."""
-    results = about.get("results")
-    first = results.get("headline") if isinstance(results, Mapping) else None
-    names = [first.get("score")] if isinstance(first, Mapping) else []
-    names += [score.get("name") for score in _scores(about)]
-    return list(dict.fromkeys(name for name in names if isinstance(name, str)))
+    results = at(about, "results")
+    names = [text(at(results, "headline"), "score"), *(text(score, "name") for score in objects(results, "scores"))]
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _identity(sample: Object, place: str) -> tuple[str, int]:
@@ -208,8 +200,7 @@ def _identity(sample: Object, place: str) -> tuple[str, int]:
 
 
 def _values(sample: Object, place: str) -> Iterator[tuple[str, JsonValue]]:
-    scores = sample.get("scores")
-    for name, score in scores.items() if isinstance(scores, Mapping) else ():
+    for name, score in at(sample, "scores").items():
         if not isinstance(score, Mapping) or "value" not in score:
             raise DataError(f"{place}: score {name!r} has no 'value'")
         value = score["value"]
