@@ -36,7 +36,7 @@ from layton_batch.interchange.score_file import (
     object_of,
     text_at,
 )
-from layton_batch.providers.wire_json import at, objects, text
+from layton_batch.providers.wire_json import at, objects, text, whole
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.runs.context import Run
 from layton_batch.stages.prompts import candidates
@@ -103,8 +103,8 @@ def read_scores(path: Path) -> list[ScoreFile]:
             about.get("layton_batch.model") or model,
             text_at(row, "evaluation_name", place),
             about.get("layton_batch.provider", ""),
-            whole_number(about.get(HINTS_MARK)) or 0,
-            whole_number(about.get(SAMPLE_MARK)) or 1,
+            whole(about.get(HINTS_MARK)) or 0,
+            whole(about.get(SAMPLE_MARK)) or 1,
         )
         if (file := files.get(key)) is None:
             file = files[key] = ScoreFile(str(path), *key)
@@ -114,11 +114,6 @@ def read_scores(path: Path) -> list[ScoreFile]:
                 "Marks that are shares of a jury's votes are ranked as they are, uncorrected by people's labels."
             )
     return list(files.values())
-
-
-def whole_number(text: object) -> int | None:
-    """The number that a metadata's text is; None where it is none."""
-    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < 4 else None
 
 
 def _add_mark(file: ScoreFile, row: Object, place: str, metric: _Metric) -> None:
@@ -219,7 +214,7 @@ def _texts_about(row: Object) -> Mapping[str, str]:
 def _spec(model_id: str, about: Mapping[str, str], levels: Sequence[int], place: str) -> ModelSpec:
     provider, name = about.get("layton_batch.provider", ""), about.get("layton_batch.model") or model_id
     family = model_id.partition("/")[0] if "/" in model_id else name
-    given_hints, given_sample = (whole_number(about.get(mark)) for mark in (HINTS_MARK, SAMPLE_MARK))
+    given_hints, given_sample = (whole(about.get(mark)) for mark in (HINTS_MARK, SAMPLE_MARK))
     hints, sample = asked_as(given_hints, given_sample, levels, place)
     served = provider if _PROVIDER.fullmatch(provider) else IMPORTED
     return ModelSpec(name, served, name, family, hints=hints, sample=sample)

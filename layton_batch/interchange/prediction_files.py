@@ -14,6 +14,7 @@ import orjson
 from layton_batch.errors import DataError
 from layton_batch.files.sheets import ENDINGS, WORKBOOK
 from layton_batch.files.sources import Row, RowLocation, check_file, json_list, parse_each, read_rows, unknown_item
+from layton_batch.providers.wire_json import text
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.reports.label_sheet import is_sheet
 from layton_batch.settings import Settings
@@ -77,8 +78,8 @@ def models(
     """
     imported: list[ImportedModel] = []
     for model, rows in _rows_by_model(file, name).items():
-        served = _named(rows[0][1], "provider")
-        spec = ModelSpec(model, served or IMPORTED, model, family or _named(rows[0][1], "family") or served or model)
+        served = text(rows[0][1], "provider")
+        spec = ModelSpec(model, served or IMPORTED, model, family or text(rows[0][1], "family") or served or model)
         rows_by_form: dict[tuple[int | None, int], list[tuple[str, Row]]] = {}
         for where, row in rows:
             hints, sample = (_whole(row, column, where) for column in ("n_hints", "sample"))
@@ -110,7 +111,7 @@ def _rows_by_model(file: AnswerFile, name: str | None) -> dict[str, list[tuple[s
 def with_ids(file: AnswerFile) -> AnswerFile:
     """Return the file with a digest of its question as the id of each row, if none has an id and all have a question;
     else as it is."""
-    questions = [_named(row, "question") for _, row in file.rows]
+    questions = [text(row, "question") for _, row in file.rows]
     if not all(questions) or any(row.get(name) is not None for _, row in file.rows for name in ITEM):
         return file
     ids = {question: f"q{sha256(str(question).encode()).hexdigest()[:10]}" for question in questions}
@@ -126,8 +127,8 @@ def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
     items: dict[str, dict[str, JsonValue]] = {}
     for where, row in file.rows:
         item_id = next((str(row[name]).strip() for name in ITEM if isinstance(row.get(name), str | int)), None)
-        question = _named(row, "question")
-        reference = next(filter(None, (_named(row, name) for name in _REFERENCES)), None)
+        question = text(row, "question")
+        reference = next(filter(None, (text(row, name) for name in _REFERENCES)), None)
         if item_id is None or question is None:
             lacks = NO_ID if item_id is None else "has no question"
             raise DataError(
@@ -141,11 +142,6 @@ def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
                 "or give one another id"
             )
     return list(items.values())
-
-
-def _named(row: Row, column: str) -> str | None:
-    value = row.get(column)
-    return value if isinstance(value, str) and value else None
 
 
 def asked_as(n_hints: int | None, sample: int | None, levels: Sequence[int], where: str) -> tuple[int | None, int]:
