@@ -170,7 +170,15 @@ class OfflineForm:
             yield {name: storable(value) for name, value in record.items()}
 
     def _id(self, row: FileRow, where: str) -> str:
-        return id_in(row, self.id_columns, where)
+        """Return the id in the first of the columns that has one. Raises DataError for none, and for what is no id."""
+        columns = self.id_columns
+        if not any(name in row for name in columns):
+            listed = " or ".join(map(repr, columns))
+            raise DataError(f"{where}: column {listed} is missing; the row has {', '.join(row)}")
+        value = next((row[name] for name in columns if row.get(name) is not None), None)
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise DataError(f"{where}: column {columns[0]!r} must be text or a whole number")
+        return str(value)
 
     def _item(self, row: FileRow, where: str) -> Item:
         """Make the item of a prediction that carries it. Raises ManifestError for a form whose predictions do not."""
@@ -278,16 +286,6 @@ def as_json(estimates: Mapping[str, Estimate]) -> dict[str, JsonValue]:
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
-
-
-def id_in(row: FileRow, columns: Sequence[str], where: str) -> str:
-    """Return the id in the first of the columns that has one. Raises DataError for none, and for what is no id."""
-    if not any(name in row for name in columns):
-        raise DataError(f"{where}: column {' or '.join(map(repr, columns))} is missing; the row has {', '.join(row)}")
-    value = next((row[name] for name in columns if row.get(name) is not None), None)
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise DataError(f"{where}: column {columns[0]!r} must be text or a whole number")
-    return str(value)
 
 
 def _asked(row: FileRow, gold_columns: Iterable[str]) -> str | None:

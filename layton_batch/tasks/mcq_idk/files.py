@@ -52,7 +52,6 @@ from layton_batch.tasks.offline import (
     OfflineForm,
     as_json,
     estimates_in,
-    id_in,
 )
 from layton_batch.text import first_of, plural
 
@@ -244,7 +243,7 @@ class McqForm(OfflineForm):
             if row.get("gold") is None and not _OPTION_COLUMNS.isdisjoint(name.strip().lower() for name in row):
                 item = item_from(row, number, split="", seed=None)
             else:
-                name = id_in(row, self.id_columns, f"item row {number}")
+                name = self._id(row, f"item row {number}")
                 item = _item(name, row, f"item row {number} (item {name!r})")
             other = items_by_id.setdefault(item.id, item)
             if item_key(other, protocol) != item_key(item, protocol):
@@ -257,7 +256,7 @@ class McqForm(OfflineForm):
                 f"{where}: nothing says which letter is right: give the items with --items FILE, or the predictions a "
                 "column 'gold'"
             )
-        return _item(id_in(row, self.id_columns, where), row, where)
+        return _item(self._id(row, where), row, where)
 
     def _chosen(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
         item = super()._chosen(items, row, where)
