@@ -505,10 +505,11 @@ def enter_results(run: Run, paths: Sequence[Path], note: Callable[[str], None]) 
         run.store.set_agreed(is_agreed=False)  # `run` asks before what the files lack is paid for
     plan(run)
     planned = run.store.batches({Lifecycle.PLANNED})
-    files_by_batch = _files_by_batch(paths, _wanted(run, planned), note)
+    wanted = _wanted(run, planned)
+    files_by_batch = _files_by_batch(paths, wanted, note)
     brought = [batch for batch in planned if batch.id in files_by_batch]
     for batch in brought:
-        _bring(run, batch, files_by_batch[batch.id])
+        _bring(run, batch, files_by_batch[batch.id], wanted)
     for thread in sorted({run.threads.of(batch) for batch in brought}):
         collect(run, Tick(is_cancelled=False), thread)
     grade(run)
@@ -523,49 +524,43 @@ def enter_results(run: Run, paths: Sequence[Path], note: Callable[[str], None]) 
     return [_result(run, job, jobs) for job in jobs if job.role is Role.PREDICT and job.id in touched | judged]
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """Planned requests of one provider: batch and custom_id, by the digits of their fingerprints."""
-
-    dialect: Provider
-    requests: Mapping[str, tuple[str, str]]
-
-    def named_by(self, line: bytes) -> tuple[str, bytes] | None:
-        """Return the batch of a line and the line under its request's name; None: it is of none of these requests."""
-        response = batch_results.decoded(line, self.dialect.decode)
-        if isinstance(response, str):
-            return None
-        batch_id, custom_id = self.requests.get(response.custom_id[-DIGITS:], (None, ""))
-        return (
-            None if batch_id is None else (batch_id, line.replace(response.custom_id.encode(), custom_id.encode(), 1))
-        )
+_Wanted = Sequence[tuple[Provider, Mapping[str, tuple[str, str]]]]
+"""Planned requests of each provider: batch and custom_id, by the digits of their fingerprints."""
 
 
-def _wanted(run: Run, planned: Sequence[Batch]) -> list[_Wanted]:
+def _wanted(run: Run, planned: Sequence[Batch]) -> _Wanted:
     requests: defaultdict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
     for batch in planned:
         for custom_id in run.store.asked_of(batch.id):
             requests[batch.provider][custom_id[-DIGITS:]] = (batch.id, custom_id)
-    return [_Wanted(run.providers.dialect(provider), by_digits) for provider, by_digits in requests.items()]
+    return [(run.providers.dialect(provider), by_digits) for provider, by_digits in requests.items()]
 
 
-def _files_by_batch(
-    paths: Sequence[Path], wanted: Sequence[_Wanted], note: Callable[[str], None]
-) -> dict[str, dict[Path, _Wanted]]:
-    files: defaultdict[str, dict[Path, _Wanted]] = defaultdict(dict)
+def _files_by_batch(paths: Sequence[Path], wanted: _Wanted, note: Callable[[str], None]) -> dict[str, dict[Path, None]]:
+    files: defaultdict[str, dict[Path, None]] = defaultdict(dict)
     for path in paths:
         check_file(path, path)
-        named = [(match[0], part) for line in _lines(path) for part in wanted if (match := part.named_by(line))]
+        named = [batch_id for batch_id, _ in _named_lines(path, wanted)]
         if not named:
             raise DataError(
                 f"{path}: no line answers a request that the run has planned: results of files that `plan --out` wrote "
                 "are named by custom_id, and answers that the run has or has asked for stay as they are"
             )
-        for batch_id, part in named:
-            files[batch_id][path] = part
+        for batch_id in named:
+            files[batch_id][path] = None
         if rest := sum(1 for _ in _lines(path)) - len(named):
             note(f"{path}: {plural(rest, 'line')} left out, of requests that are not planned here")
     return files
+
+
+def _named_lines(path: Path, wanted: _Wanted) -> Iterator[tuple[str, bytes]]:
+    """Yield each line that answers a planned request, under the request's name, after the id of its batch."""
+    for line in _lines(path):
+        for dialect, requests in wanted:
+            response = batch_results.decoded(line, dialect.decode)
+            if not isinstance(response, str) and (request := requests.get(response.custom_id[-DIGITS:])):
+                batch_id, custom_id = request
+                yield batch_id, line.replace(response.custom_id.encode(), custom_id.encode(), 1)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -573,13 +568,12 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from (line for line in handle if line.strip())
 
 
-def _bring(run: Run, batch: Batch, files: Mapping[Path, _Wanted]) -> None:
-    def of_batch(path: Path, wanted: _Wanted) -> Iterator[bytes]:
-        for line in _lines(path):
-            if (match := wanted.named_by(line)) and match[0] == batch.id:
-                yield match[1].rstrip() + b"\n"
+def _bring(run: Run, batch: Batch, files: Collection[Path], wanted: _Wanted) -> None:
+    def of_batch(path: Path) -> Iterator[bytes]:
+        named = _named_lines(path, wanted)
+        yield from (line.rstrip() + b"\n" for batch_id, line in named if batch_id == batch.id)
 
-    parts = [ResultPart("output", of_batch(path, wanted)) for path, wanted in files.items()]
+    parts = [ResultPart("output", of_batch(path)) for path in files]
     batch_results.store(run.folder.batch(batch.id).root, parts)
     now, names = run.clock.now(), ", ".join(str(path) for path in files)
     run.store.apply(batch, machine.brought(batch, f"its results were brought in {names}", now), now)
