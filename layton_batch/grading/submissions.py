@@ -153,12 +153,9 @@ def submissions(texts: Sequence[str], search: SearchSettings) -> list[ModelPredi
 def _submissions(text: str, search: SearchSettings) -> Iterator[ModelPredictions]:
     name, source = _split(text, search)
     listed = list(_of_source(source, search))
-    if not name:
-        yield from listed
-    elif len(listed) == 1:
-        yield from (replace(submission, name=name, is_named=True) for submission in listed)
-    else:
-        yield from (replace(submission, name=f"{name}/{submission.name}", is_named=True) for submission in listed)
+    for submission in listed:
+        own = f"/{submission.name}" if len(listed) > 1 else ""
+        yield replace(submission, name=f"{name}{own}", is_named=True) if name else submission
 
 
 def _split(text: str, search: SearchSettings) -> tuple[str, str]:

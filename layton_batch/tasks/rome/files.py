@@ -38,7 +38,7 @@ class RomeForm(OfflineForm):
     id_columns = ("question_id",)
     text_column = "answer"
     gold_columns = ("evaluator_kwargs",)
-    columns: ClassVar[Columns] = {"task": pl.String, "score": pl.Float64, "is_whole": pl.Boolean}
+    columns: ClassVar[Columns] = {"task": pl.String, "is_whole": pl.Boolean}
 
     def __init__(self, task: RuleTask, options: GradingOptions) -> None:
         super().__init__(task, options)
@@ -79,7 +79,6 @@ class RomeForm(OfflineForm):
             **super()._record(row, item, prediction, grade),
             "accuracy": float(mark.score),
             "task": name if task else "all",  # nothing, "" and 0 go to the bucket of all
-            "score": float(mark.score),
             "is_whole": isinstance(mark.score, int),
         }
 
@@ -102,7 +101,7 @@ class RomeForm(OfflineForm):
         """Return the published ``scores.json``: each bucket has one part, itself. A bucket called like a total replaces
         the total in the original, and gets a suffix otherwise. Whole sums stay whole."""
         buckets: dict[str, tuple[float, int]] = {}
-        for task, score, is_whole in frame.select("task", "score", "is_whole").iter_rows():
+        for task, score, is_whole in frame.select("task", "accuracy", "is_whole").iter_rows():
             total, count = buckets.get(task, (0, 0))
             buckets[task] = total + (int(score) if is_whole else score), count + 1
         # added bucket by bucket from the left, as published: the last digit of a float depends on it

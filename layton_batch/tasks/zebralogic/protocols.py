@@ -227,8 +227,7 @@ class _Corrected(GridProtocol):
     def read(self, text: str) -> GridReading:
         """Read the last JSON object with a house 1, in its ``solution`` or in itself."""
         reading = GridReading(tag=Tag.NO_ANSWER, note="no JSON object with houses found")
-        for reply_object in objects(without_thoughts(text)):
-            holder = reply_object.value
+        for holder, *_ in objects(without_thoughts(text)):
             for grid in (holder, holder.get("solution")):
                 if isinstance(grid, Mapping) and any(_plain(key) == "house 1" for key in grid):
                     reading = GridReading(grid, holder.get("reasoning"))
