@@ -34,11 +34,11 @@ from layton_batch.records import (
     Prompt,
     Request,
     Response,
-    ResponseSchema,
     Snapshot,
     Submission,
 )
 from layton_batch.states import PASSING, Lifecycle, RequestOutcome
+from layton_batch.tasks.reply_json import object_schema
 
 # ---- a server that answers as told
 
@@ -155,8 +155,7 @@ def _with(value: JsonValue, place: str | int, entry: JsonValue) -> JsonValue:
     return copy  # type: ignore[no-any-return]
 
 
-_FORM = '{"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], %s}'
-SCHEMA = ResponseSchema("reply", json.loads(_FORM % '"additionalProperties": false'))
+SCHEMA = object_schema("reply", {"answer": "string"})
 HOSTILE = 'Ein "Zeilen\nende",\r\u2028 ein halbes Zeichen \ud800, NUL \x00, 🦉 und </data>'
 KEY = "contract-test-key"
 
