@@ -55,7 +55,7 @@ def form_of(
     if protocol is not None and "protocol" not in setting_names(name):
         raise ManifestError(f"grade: --protocol {protocol}: task {name!r} has no protocols")
     chosen: Mapping[str, JsonValue] = {} if protocol is None else {"protocol": protocol}
-    if name in FORMS.names():
+    if name in FORMS:
         return offline_form(_rule_task(name, TaskOptions(DEFAULT_SPLIT), chosen), options)
     form = OfflineForm(_rule_task(name, TaskOptions(split), {**settings, **chosen}), options)
     form.protocol = protocol
@@ -66,7 +66,7 @@ def check_option(form: OfflineForm, option: str) -> None:
     """Raise ManifestError for an option that the benchmark does not know, naming those that do."""
     if option in form.options:
         return
-    forms = {name: form_of(name, None, GradingOptions()) for name in FORMS.names()}
+    forms = {name: form_of(name, None, GradingOptions()) for name in FORMS}
     words = {name: known_form.options[option] for name, known_form in forms.items() if option in known_form.options}
     raise ManifestError(f"grade: {option} is for {' and '.join(words)}{''.join(dict.fromkeys(words.values()))}")
 

@@ -11,17 +11,17 @@ import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from itertools import islice
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.sources import placed_rows, unknown_item
-from layton_batch.plug_ins import Registry
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, RequestOutcome
@@ -32,15 +32,11 @@ from layton_batch.text import without_surrogates
 if TYPE_CHECKING:
     import altair as alt
 
-FORMS = Registry(
-    "form of predictions",
-    "layton_batch.forms",
-    {
-        "mcq_idk": "layton_batch.tasks.mcq_idk.files:McqForm",
-        "zebralogic": "layton_batch.tasks.zebralogic.files:ZebraForm",
-        "rome": "layton_batch.tasks.rome.files:RomeForm",
-    },
-)
+FORMS = {
+    "mcq_idk": "layton_batch.tasks.mcq_idk.files:McqForm",
+    "zebralogic": "layton_batch.tasks.zebralogic.files:ZebraForm",
+    "rome": "layton_batch.tasks.rome.files:RomeForm",
+}
 """The benchmarks with files and reports of their own; all others have the plain form."""
 
 FileRow = Mapping[str, JsonValue]
@@ -198,21 +194,17 @@ class OfflineForm:
         return prediction, self.task.grade(item, prediction)
 
     def _response(self, row: FileRow, where: str) -> Response:
-        if "error" not in row:
-            self._check_text(row, where)
+        if "error" not in row and self.text_column not in row:
+            raise DataError(
+                f"{where}: column {self.text_column!r} is missing; the columns are {', '.join(row)}: rename the one "
+                f"with the model's whole replies to {self.text_column!r}"
+            )
         text, error = row.get(self.text_column), row.get("error")
         if text is None:
             return no_response(error if isinstance(error, str) else "no reply")
         if not isinstance(text, str):
             raise DataError(f"{where}: column {self.text_column!r} must be text or null, not {type(text).__name__}")
         return response(text, row)
-
-    def _check_text(self, row: FileRow, where: str) -> None:
-        if self.text_column not in row:
-            raise DataError(
-                f"{where}: column {self.text_column!r} is missing; the columns are {', '.join(row)}: rename the one "
-                f"with the model's whole replies to {self.text_column!r}"
-            )
 
     def _record(self, row: FileRow, item: Item, prediction: Prediction, grade: Grade) -> dict[str, object]:
         """Return a graded row: its values by column."""
@@ -256,8 +248,9 @@ class OfflineForm:
 
 def offline_form(task: RuleTask, options: GradingOptions) -> OfflineForm:
     """Return the task's own form, else the plain one."""
-    form = FORMS.load(task.name) if task.name in FORMS.names() else OfflineForm
-    return cast("type[OfflineForm]", form)(task, options)
+    module, _, name = FORMS.get(task.name, "").partition(":")
+    form: type[OfflineForm] = getattr(import_module(module), name) if module else OfflineForm
+    return form(task, options)
 
 
 # ---- means ---------------------------------------------------------------------------------------------------------
