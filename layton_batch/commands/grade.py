@@ -210,7 +210,8 @@ def grade(
         raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(entries)}")
     gold = None if items_file is None else items_of(form, form.rows(Path(items_file), settings))
     updated_rows: list[FileRow] | None = None if updated_file is None else []
-    models = [grade_submission(entry, gold, ranked_by, updated_rows) for entry in entries]
+    with_rows = shown_as == JSON or output is not None
+    models = [grade_submission(entry, gold, ranked_by, updated_rows, with_rows=with_rows) for entry in entries]
     _warn_of_predictions(models)
     if gold and first_is_never_right(gold):
         warn((f"{items}: {FIRST_IS_NEVER_RIGHT}",))

@@ -325,12 +325,17 @@ class GradedModel:
 
 
 def grade(
-    submission: ModelPredictions, items: Sequence[Item] | None, metric: str, updated: list[FileRow] | None = None
+    submission: ModelPredictions,
+    items: Sequence[Item] | None,
+    metric: str,
+    updated: list[FileRow] | None = None,
+    *,
+    with_rows: bool,
 ) -> GradedModel:
     """Grade a submission by its own items, else by ``items``, else by the gold its rows carry.
 
-    ``metric``: by which a board will rank, item by item. Raises DataError naming the submission and the row that is
-    wrong.
+    ``metric``: by which a board will rank, item by item. ``with_rows``: the report has a row a prediction, which a
+    board of many models has no room for. Raises DataError naming the submission and the row that is wrong.
     """
     model = GradedModel(submission.name, submission.where, submission.provider, document=submission.published)
     if submission.published is not None:
@@ -338,7 +343,7 @@ def grade(
     own = submission.items() if submission.items is not None else items
     try:
         model.frame = frame = submission.form.graded(submission.rows(), own, updated)
-        model.document = submission.form.report(frame)
+        model.document = submission.form.report(frame, with_rows=with_rows)
     except DataError as error:
         message = str(error)
         raise DataError(message if submission.where in message else f"{submission.where}: {message}") from error

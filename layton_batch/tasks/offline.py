@@ -223,10 +223,11 @@ class OfflineForm:
 
     # ---- frames to documents ---------------------------------------------------------------------------------------
 
-    def report(self, frame: pl.DataFrame) -> Document:
+    def report(self, frame: pl.DataFrame, *, with_rows: bool = True) -> Document:
         """Report the predictions of one model: means with standard errors by metric, and a row a prediction."""
         metrics = self.task.metrics
-        rows: list[JsonValue] = [*frame.select("item_id", *self.shown, "tag", *metrics).to_dicts()]
+        listed = frame.select("item_id", *self.shown, "tag", *metrics) if with_rows else pl.DataFrame()
+        rows: list[JsonValue] = [*listed.to_dicts()]
         return {"metrics": as_json(estimates(frame, metrics)), "n": frame.height, "rows": rows}
 
     def notes(self, frame: pl.DataFrame) -> Sequence[str]:

@@ -97,7 +97,7 @@ class RomeForm(OfflineForm):
 
     # ---- frames to documents ---------------------------------------------------------------------------------------
 
-    def report(self, frame: pl.DataFrame) -> Document:
+    def report(self, frame: pl.DataFrame, *, with_rows: bool = True) -> Document:
         """Return the published ``scores.json``: each bucket has one part, itself. A bucket called like a total replaces
         the total in the original, and gets a suffix otherwise. Whole sums stay whole."""
         buckets: dict[str, tuple[float, int]] = {}

@@ -125,7 +125,7 @@ class ZebraForm(OfflineForm):
 
     # ---- frames to documents ---------------------------------------------------------------------------------------
 
-    def report(self, frame: pl.DataFrame) -> Document:
+    def report(self, frame: pl.DataFrame, *, with_rows: bool = True) -> Document:
         """Report as agi-evals does, with ZeroEval's ``summary``; ``score`` leaves out infrastructure errors."""
         marks = frame["puzzle_accuracy"].drop_nulls().to_list()
         accuracy = pl.when(pl.col("cells_total").is_not_null()).then(pl.col("cell_accuracy").fill_null(0.0))
@@ -147,7 +147,7 @@ class ZebraForm(OfflineForm):
             "n_errored": frame.height - len(marks),
             "failure_counts": dict(Counter(rows["tag"])),
             "summary": _summary(frame),
-            "rows": [*rows.to_dicts()],
+            "rows": [*rows.to_dicts()] if with_rows else [],
             **({} if self.asked.samples is None else {"samples": self.asked.samples}),
         }
 
