@@ -16,7 +16,7 @@ import narwhals as nw
 import polars as pl
 
 from layton_batch.errors import DataError, LaytonBatchError
-from layton_batch.grading.ranking import ROUNDING
+from layton_batch.interchange.score_file import ROUNDING
 from layton_batch.text import one_line
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock
 from layton_batch.commands.notes import note, warn
 from layton_batch.commands.plan import in_short
 from layton_batch.errors import ManifestError, NotAgreedError
-from layton_batch.interchange.entering import enter_answers
+from layton_batch.interchange.into_run import enter_answers
 from layton_batch.interchange.prediction_files import ImportedModel
 from layton_batch.loop import STOPPING, drive
 from layton_batch.manifest.manifest import Manifest

@@ -12,7 +12,7 @@ from layton_batch.commands.notes import TextDocument
 from layton_batch.commands.parameters import OneRun, Runs, environment, run_folders
 from layton_batch.errors import DataError
 from layton_batch.files.sources import user_path
-from layton_batch.interchange.writing import ExportArguments, check_form, check_out, write_form
+from layton_batch.interchange.writing import UNNAMED_ORGANIZATION, check_form, check_out, write_form
 from layton_batch.runs.open import read_run
 
 
@@ -48,7 +48,7 @@ def export(
         typer.Option("--out", help="The file to write (ppi, annotations, results, items, votes), or the folder."),
     ],
     *,
-    organization: Annotated[str, typer.Option("--organization", help="eee: who evaluated.")] = "not stated",
+    organization: Annotated[str, typer.Option("--organization", help="eee: who evaluated.")] = UNNAMED_ORGANIZATION,
     dataset: Annotated[
         str | None,
         typer.Option("--dataset", help="hf: the benchmark, OWNER/NAME, or OWNER/NAME:ID with its id in eval.yaml."),
@@ -73,5 +73,5 @@ def export(
         raise DataError("run: a list was given; give one run")
     (folder,) = run_folders(run, runs, settings)
     with read_run(folder, settings) as opened:
-        line = write_form(opened, to, path, ExportArguments(organization, dataset))
+        line = write_form(opened, to, path, organization, dataset)
     return FilesDocument((line,), path)

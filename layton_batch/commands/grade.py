@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, TypeAlias, cast
 
+import polars as pl
 import typer
 
 from layton_batch.columns import text_table
@@ -20,10 +19,20 @@ from layton_batch.commands.notes import warn
 from layton_batch.commands.parameters import Runs, environment, names_of, runs_folder
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
-from layton_batch.grading.forms import DEFAULT_SPLIT, check_option, chosen_metric, form_of, graded_by_rule
-from layton_batch.grading.ranking import GradedModel, Ranking, items_of, ranked, to_json
-from layton_batch.grading.ranking import grade as grade_submission
-from layton_batch.grading.submissions import SearchSettings, submissions
+from layton_batch.grading.submissions import (
+    DEFAULT_SPLIT,
+    GradedModel,
+    SearchSettings,
+    check_option,
+    chosen_metric,
+    form_of,
+    graded_by_rule,
+    items_of,
+    ranked,
+    submissions,
+    to_json,
+)
+from layton_batch.grading.submissions import grade as grade_submission
 from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.item_check import FIRST_IS_NEVER_RIGHT, first_is_never_right
 from layton_batch.records import JsonValue
@@ -31,7 +40,7 @@ from layton_batch.reports.leaderboard_tables import Leaderboard
 from layton_batch.reports.table import Document, print_table, say_line
 from layton_batch.tasks import grade_help, load_task
 from layton_batch.tasks.offline import Document as Report
-from layton_batch.tasks.offline import GradingOptions, OfflineForm, RowsFile, json_text
+from layton_batch.tasks.offline import FileRow, GradingOptions, OfflineForm, json_text
 from layton_batch.tasks.protocol import TaskOptions, mark_span
 from layton_batch.text import NONE, first_of, one_line, percent, plural, range_text
 
@@ -52,7 +61,8 @@ class GradeDocument(Document):
     metric: str
     models: Sequence[GradedModel]
     ensembles: Mapping[str, Report]
-    board: Ranking | None
+    board: pl.DataFrame | None
+    notes: Sequence[str]
     is_one: bool
     table_file: str | None
     output: Path | None
@@ -68,7 +78,7 @@ class GradeDocument(Document):
         """Return the board of several files, or of the one file. Raises DataError for a file that has none."""
         if self.board is None:
             raise DataError("grade: these items cannot be on a leaderboard: some have several predictions, or none")
-        return Leaderboard(self.board.board)
+        return Leaderboard(self.board)
 
     @property
     def table(self) -> str | None:
@@ -89,7 +99,7 @@ class GradeDocument(Document):
             return {**(self.models[0].document or {}), **ensembles}
         if board is not None:
             ranking = {"metric": self.metric, **({} if samples is None else {"samples": samples})}
-            ranking |= {"n_items": board.n_items, "notes": list(board.notes)}
+            ranking |= {"n_items": max(board["n_items"], default=0), "notes": list(self.notes)}
         models: list[JsonValue] = [
             {
                 "name": model.name,
@@ -112,15 +122,15 @@ class GradeDocument(Document):
             lines = [*_totals(self._content()), *self._interval()]
             print_table(text_table(self.task, ["metric", "value"], lines), first=True)
         else:
-            if self.board.board.height:
+            if self.board.height:
                 self.leaderboard.show()
-            for note in self.board.notes:
+            for note in self.notes:
                 say_line(note, "yellow")
             _print_reports("reports", self.reports)
 
     def _interval(self) -> Iterator[tuple[str, str]]:
         """Yield the interval that the one file would have on a board with others, as name and text."""
-        ends = () if self.board is None else self.board.board.select("level", "lower", "upper").drop_nulls().iter_rows()
+        ends = () if self.board is None else self.board.select("level", "lower", "upper").drop_nulls().iter_rows()
         for level, lower, upper in ends:
             name = self.metric.replace("_", " ")
             yield f"{name}: {percent(level)} CI (new items)", f"{range_text(lower, upper)} %"
@@ -195,25 +205,27 @@ def grade(
     table_path = Path(table_file) if table_file and table_file != STDOUT else None
     _check_files(filter(None, (output, updated_file, drawn, table_path)), filter(None, (*sources, items)))
     items_file = load_task(task, TaskOptions(DEFAULT_SPLIT)).bundled(DEFAULT_SPLIT) if str(items) == BUNDLED else items
-    with _rows_file(updated_file) as updated_rows:
-        entries = submissions(sources, SearchSettings(task, form, runs_folder(runs, settings), settings))
-        if updated_rows is not None and len(entries) != 1:
-            raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(entries)}")
-        gold = None if items_file is None else items_of(form, form.rows(Path(items_file), settings))
-        with_rows = shown_as == JSON or output is not None
-        models = [grade_submission(entry, gold, ranked_by, updated_rows, with_rows=with_rows) for entry in entries]
-        _warn_of_predictions(models)
-        if gold and first_is_never_right(gold):
-            warn((f"{items}: {FIRST_IS_NEVER_RIGHT}",))
-        is_one = len(entries) == 1 and entries[0].is_file and not every_run
-        is_ranked = models[0].twice is None and models[0].marks["mark"].count() > 0 if is_one else not every_run
-        document = GradeDocument(
-            task, form, ranked_by, models,
-            {name: _ensemble(form, name, names, models) for name, names in groups.items()},
-            ranked(models, ranked_by, mark_span(form.task, ranked_by)) if is_ranked else None,
-            is_one, table_file, output,
-        )  # fmt: skip
-        files = list(document.files(drawn))
+    entries = submissions(sources, SearchSettings(task, form, runs_folder(runs, settings), settings))
+    if updated_file is not None and len(entries) != 1:
+        raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(entries)}")
+    gold = None if items_file is None else items_of(form, form.rows(Path(items_file), settings))
+    updated_rows: list[FileRow] | None = None if updated_file is None else []
+    with_rows = shown_as == JSON or output is not None
+    models = [grade_submission(entry, gold, ranked_by, updated_rows, with_rows=with_rows) for entry in entries]
+    _warn_of_predictions(models)
+    if gold and first_is_never_right(gold):
+        warn((f"{items}: {FIRST_IS_NEVER_RIGHT}",))
+    is_one = len(entries) == 1 and entries[0].is_file and not every_run
+    is_ranked = models[0].twice is None and models[0].marks["mark"].count() > 0 if is_one else not every_run
+    board, notes = ranked(models, ranked_by, mark_span(form.task, ranked_by)) if is_ranked else (None, [])
+    document = GradeDocument(
+        task, form, ranked_by, models,
+        {name: _ensemble(form, name, names, models) for name, names in groups.items()},
+        board, notes, is_one, table_file, output,
+    )  # fmt: skip
+    files = list(document.files(drawn))
+    if updated_file is not None:
+        files.append((updated_file, json_text(updated_rows).encode("utf-8", "replace")))
     for path, content in files:
         atomic.write_bytes(path, content)
     return document
@@ -265,22 +277,6 @@ def _check_files(written: Iterable[Path], read: Iterable[str | Path]) -> None:
         folder = next(parent for parent in path.absolute().parents if parent.exists())
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             raise ManifestError(f"grade: {path} cannot be written: {folder} is no folder that we may write in")
-
-
-@contextmanager
-def _rows_file(path: Path | None) -> Iterator[RowsFile | None]:
-    """Yield a file for graded rows, written row by row. The file appears when the block ends without an error."""
-    if path is None:
-        yield None
-        return
-    with atomic.writing(path) as handle:
-        text = io.TextIOWrapper(handle, encoding="utf-8", errors="replace", newline="\n")
-        rows = RowsFile(text)
-        try:
-            yield rows
-            rows.close()
-        finally:
-            text.detach()  # flushes; the file itself is closed by who opened it
 
 
 # ---- grading -------------------------------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ from layton_batch.commands.parameters import (
 )
 from layton_batch.commands.sources import named_sources
 from layton_batch.frames import as_files
-from layton_batch.interchange.entering import ImportResult
-from layton_batch.interchange.into_run import ImportedFiles, import_answers, open_for_import
+from layton_batch.interchange.into_run import ImportedFiles, ImportResult, import_answers, open_for_import
 from layton_batch.text import first_of, one_line, plural
 
 if TYPE_CHECKING:

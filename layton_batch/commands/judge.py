@@ -33,8 +33,8 @@ from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import RowLocation, Rows, read_rows, user_path
 from layton_batch.frames import Frame, read_frame
-from layton_batch.grading.forms import DEFAULT_SPLIT
-from layton_batch.interchange.entering import check_answers
+from layton_batch.grading.submissions import DEFAULT_SPLIT
+from layton_batch.interchange.into_run import check_answers
 from layton_batch.interchange.prediction_files import (
     AnswerFile,
     ImportedModel,

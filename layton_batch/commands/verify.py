@@ -16,9 +16,8 @@ from layton_batch.commands.parameters import OneRun, Runs, environment, run_fold
 from layton_batch.errors import DamagedTableError
 from layton_batch.files.addresses import WEB
 from layton_batch.text import first_of, money, plural
-from layton_batch.verification.published import verify_url
 from layton_batch.verification.recompute import Verification
-from layton_batch.verification.verify import is_site, verify_run, verify_site
+from layton_batch.verification.verify import is_site, verify_run, verify_site, verify_url
 
 _MOST_PRINTED = 50
 _GONE = ": is gone"

@@ -7,10 +7,11 @@ It is a file of ``DEEPEVAL_RESULTS_FOLDER`` (a moment without an ending), ``.dee
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from layton_batch.interchange.score_file import ItemOutcome, Object, ScoreFile, fingerprint, number_of, text_at
+from layton_batch.providers.wire_json import at, objects, text
 from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
 
@@ -30,9 +31,7 @@ def read(path: Path, document: Object) -> list[ScoreFile]:
     The model is the hyperparameter ``model``, else called as the file is. A metric that failed by itself has no score,
     and less is better by a metric that calls scores below its threshold a success. Raises DataError.
     """
-    settings = _run(document).get("hyperparameters")
-    named = settings.get("model") if isinstance(settings, Mapping) else None
-    model = named if isinstance(named, str) and named else path.stem
+    model = text(at(_run(document), "hyperparameters"), "model") or path.stem
     files: dict[int, ScoreFile] = {}
     times: Counter[str] = Counter()
     expectations: dict[str, int] = {}
@@ -66,17 +65,12 @@ def _outcome(score: JsonValue) -> ItemOutcome:
 
 
 def _run(document: Object) -> Object:
-    run = document.get("testRunData")
-    return run if isinstance(run, Mapping) else document
+    return at(document, "testRunData") or document
 
 
 def _cases(document: Object) -> Sequence[Object]:
-    return [case for name in _CASES for case in _objects(_run(document).get(name))]
+    return [case for name in _CASES for case in objects(_run(document), name)]
 
 
 def _results(case: Object) -> Sequence[Object]:
-    return _objects(case.get("metricsData", case.get("metrics_data")))
-
-
-def _objects(value: JsonValue) -> Sequence[Object]:
-    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
+    return objects(case, "metricsData") or objects(case, "metrics_data")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ from layton_batch import __version__
 from layton_batch.errors import DataError
 from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import check_file, unknown_item
-from layton_batch.interchange.prediction_files import IMPORTED, ImportedModel, asked_as, verdict_text
-from layton_batch.interchange.run_contents import FLAG, JUDGED, VOTE, ModelContents, RunContents
+from layton_batch.interchange.prediction_files import IMPORTED, ImportedModel, asked_as
+from layton_batch.interchange.run_contents import FLAG, JUDGED, VOTE, ModelContents, RunContents, hub_data_set
 from layton_batch.interchange.score_file import (
     ItemOutcome,
     Object,
@@ -33,8 +33,10 @@ from layton_batch.interchange.score_file import (
     json_lines,
     number_of,
     object_at,
+    object_of,
     text_at,
 )
+from layton_batch.providers.wire_json import at, objects, text, whole
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.runs.context import Run
 from layton_batch.stages.prompts import candidates
@@ -51,6 +53,7 @@ SAMPLE_MARK = "layton_batch.sample"
 """Our own exports say so which answer of a model to an item a line is of, where it was asked several times."""
 JUDGE_MARK = "judge."
 """Our own exports begin the metadata of a judge's verdict so; its name follows."""
+VERDICT_FIELDS = ("is_answer_correct", "is_justification_correct")
 _KINDS = frozenset(map(str, PredictionKind))
 
 
@@ -100,8 +103,8 @@ def read_scores(path: Path) -> list[ScoreFile]:
             about.get("layton_batch.model") or model,
             text_at(row, "evaluation_name", place),
             about.get("layton_batch.provider", ""),
-            whole_number(about.get(HINTS_MARK)) or 0,
-            whole_number(about.get(SAMPLE_MARK)) or 1,
+            whole(about.get(HINTS_MARK)) or 0,
+            whole(about.get(SAMPLE_MARK)) or 1,
         )
         if (file := files.get(key)) is None:
             file = files[key] = ScoreFile(str(path), *key)
@@ -111,11 +114,6 @@ def read_scores(path: Path) -> list[ScoreFile]:
                 "Marks that are shares of a jury's votes are ranked as they are, uncorrected by people's labels."
             )
     return list(files.values())
-
-
-def whole_number(text: object) -> int | None:
-    """The number that a metadata's text is; None where it is none."""
-    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < 4 else None
 
 
 def _add_mark(file: ScoreFile, row: Object, place: str, metric: _Metric) -> None:
@@ -159,20 +157,15 @@ def _metrics_beside(lines: Path) -> dict[str, _Metric]:
     document = lines.with_name(lines.name.removesuffix(SUFFIX) + ".json")
     if not lines.name.endswith(SUFFIX) or not document.is_file():
         return {}
-    content = document_of(document)
-    results = content.get("evaluation_results")
-    metrics = {}
-    for result in results if isinstance(results, list) else ():
-        config = result.get("metric_config") if isinstance(result, Mapping) else None
-        if isinstance(result, Mapping) and isinstance(config, Mapping):
-            identity = result.get("evaluation_result_id")
-            metrics[identity if isinstance(identity, str) else ""] = _metric_of(config)
-    return metrics
+    results = objects(document_of(document), "evaluation_results")
+    return {
+        text(result, "evaluation_result_id") or "": _metric_of(config)
+        for result in results if (config := at(result, "metric_config"))
+    }  # fmt: skip
 
 
 def _metric_of(config: Object) -> _Metric:
-    names = (config.get(key) for key in ("metric_id", "metric_name", "metric_kind"))
-    name = next((candidate for candidate in names if isinstance(candidate, str) and candidate), "score")
+    name = next(filter(None, (text(config, key) for key in ("metric_id", "metric_name", "metric_kind"))), "score")
     largest = number_of(config.get("max_score"))
     largest = largest if largest and largest > 0 else None
     return _Metric(name, largest, config.get("lower_is_better") is True, number_of(config.get("min_score")))
@@ -182,64 +175,49 @@ def _metric_of(config: Object) -> _Metric:
 
 
 _PROVIDER = re.compile(r"[a-z0-9_-]{1,40}")
-_VERDICT = re.compile(r"is_answer_correct=(true|false|unknown) is_justification_correct=(true|false|unknown)")
-_WORDS = {"true": True, "false": False, "unknown": None}
-
-
-@dataclass(slots=True)
-class _Model:
-    spec: ModelSpec
-    source: str
-    answers: dict[str, Response] = field(default_factory=dict)
-    verdicts: dict[str, dict[str, Response]] = field(default_factory=dict)
-
-
-_Asked = tuple[str, int | None, int]
 
 
 def read_answers(paths: Collection[Path], items: Collection[str], levels: Sequence[int]) -> list[ImportedModel]:
     """The models of the files, each sample and each of the run's numbers of hints (``levels``) apart. Lines of several
     metrics say the same of an item; what differs is refused. Raises DataError with file, line and reason."""
-    models_found: dict[_Asked, _Model] = {}
+    models: dict[tuple[str, int | None, int], ImportedModel] = {}
     for path in paths:
         check_file(path, path)
         for place, row in json_lines(path):
             if not is_line(row):
                 raise DataError(f"{place}: is no line of Every Eval Ever")
-            _add_answer(models_found, row, place, str(path), items, levels)
-    return [ImportedModel(model.spec, model.answers, model.source, model.verdicts) for model in models_found.values()]
+            about = _texts_about(row)
+            spec = _spec(text_at(row, "model_id", place), about, levels, place)
+            model = models.setdefault((spec.name, spec.hints, spec.sample), ImportedModel(spec, {}, str(path)))
+            _add_answer(model, row, about, place, items)
+    return list(models.values())
 
 
 def _add_answer(
-    models: dict[_Asked, _Model], row: Object, place: str, source: str, items: Collection[str], levels: Sequence[int]
+    model: ImportedModel, row: Object, about: Mapping[str, str], place: str, items: Collection[str]
 ) -> None:
-    model_id, item, about = text_at(row, "model_id", place), text_at(row, "sample_id", place), _texts_about(row)
+    item, reply = text_at(row, "sample_id", place), _reply(row, place, about)
     if item not in items:
         raise DataError(f"{place}: {unknown_item(item, items)}")
-    told_hints, told_sample = (whole_number(about.get(mark)) for mark in (HINTS_MARK, SAMPLE_MARK))
-    hints, sample = asked_as(told_hints, told_sample, levels, place)
-    name = about.get("layton_batch.model") or model_id
-    spec = replace(_spec(name, model_id, about), hints=hints, sample=sample)
-    model = models.setdefault((name, hints, sample), _Model(spec, source))
-    reply = _reply(row, place, about)
     if model.answers.setdefault(item, reply) != reply:
-        raise DataError(f"{place}: model {name!r} has another answer to item {item!r} already")
+        raise DataError(f"{place}: model {model.spec.name!r} has another answer to item {item!r} already")
     for key, words in about.items():
         if key.startswith(JUDGE_MARK):
-            model.verdicts.setdefault(key.removeprefix(JUDGE_MARK), {})[item] = _verdict(words, place, key)
+            object_of(words.encode(), f"{place}, metadata {key!r}")
+            model.verdicts.setdefault(key.removeprefix(JUDGE_MARK), {})[item] = response(words, {})
 
 
 def _texts_about(row: Object) -> Mapping[str, str]:
-    about = row.get("metadata")
-    if not isinstance(about, Mapping):
-        return {}
-    return {key: value for key, value in about.items() if isinstance(value, str)}
+    return {key: value for key, value in at(row, "metadata").items() if isinstance(value, str)}
 
 
-def _spec(name: str, model_id: str, about: Mapping[str, str]) -> ModelSpec:
-    provider = about.get("layton_batch.provider", "")
+def _spec(model_id: str, about: Mapping[str, str], levels: Sequence[int], place: str) -> ModelSpec:
+    provider, name = about.get("layton_batch.provider", ""), about.get("layton_batch.model") or model_id
     family = model_id.partition("/")[0] if "/" in model_id else name
-    return ModelSpec(name, provider if _PROVIDER.fullmatch(provider) else IMPORTED, name, family)
+    given_hints, given_sample = (whole(about.get(mark)) for mark in (HINTS_MARK, SAMPLE_MARK))
+    hints, sample = asked_as(given_hints, given_sample, levels, place)
+    served = provider if _PROVIDER.fullmatch(provider) else IMPORTED
+    return ModelSpec(name, served, name, family, hints=hints, sample=sample)
 
 
 def _reply(row: Object, place: str, about: Mapping[str, str]) -> Response:
@@ -253,13 +231,6 @@ def _reply(row: Object, place: str, about: Mapping[str, str]) -> Response:
         return no_response(error if isinstance(error, str) else "no reply")
     ending = about.get("finish_reason")
     return response(str(replies[0]), {"finish_reason": ending} if ending else {})
-
-
-def _verdict(words: str, place: str, key: str) -> Response:
-    matched = _VERDICT.fullmatch(words)
-    if matched is None:
-        raise DataError(f"{place}: 'metadata.{key}' is no verdict")
-    return response(verdict_text(*(_WORDS[word] for word in matched.groups())), {})
 
 
 # ---- a run, written ------------------------------------------------------------------------------------------------
@@ -278,13 +249,13 @@ def write(contents: RunContents, organization: str) -> Iterator[tuple[str, bytes
             metrics_by_model[row["model"], row["n_hints"]][metric] = row
     for model in contents.models:
         spec, rows = model.spec, metrics_by_model[model.spec.name, model.hints]
-        if not rows:
+        if not rows or spec.sample > 1:
             continue
         folder = f"data/{slug(benchmark)}/{slug(spec.family)}/{slug(spec.name)}"
         hint_parts = () if spec.hints is None else (f"{model.hints} hints",)
         identity = _uuid(run.id, repr(run.born), spec.provider, spec.name, *hint_parts)
         evaluation = "/".join((benchmark, _model_id(spec), *hint_parts, str(int(run.born))))
-        samples = [model, *(sample for sample in contents.later if _is_same(sample.spec, spec))]
+        samples = [sample for sample in contents.models if _is_same(sample.spec, spec)]
         same: Json = {"schema_version": VERSION, "evaluation_id": evaluation, "model_id": _model_id(spec),
                       "evaluation_name": benchmark}  # fmt: skip
         lines = b"".join(line for sample in samples for line in _lines(run, sample, list(rows), same))
@@ -358,8 +329,7 @@ def _model_info(spec: ModelSpec) -> Json:
 def _source(run: Run, benchmark: str) -> Json:
     source = run.manifest.items.source
     same: Json = {"dataset_name": benchmark}
-    if source.startswith("hf://datasets/"):
-        repo = "/".join(source.removeprefix("hf://datasets/").split("/")[:2])
+    if repo := hub_data_set(run):
         return {**same, "source_type": "hf_dataset", "hf_repo": repo, "samples_number": len(run.items)}
     if source.startswith(("http://", "https://")):
         return {**same, "source_type": "url", "url": [source]}
@@ -413,14 +383,9 @@ def _fraction(percent: float) -> float:
     return round(percent / 100, 3)
 
 
-_RANKS = ("rank", "rank_best", "rank_worst")
-
-
 def _details(row: Mapping[str, Any], model: ModelContents) -> Json:
-    both = (f"{target}_{name}" for target in ("new", "set") for name in ("score", "lower", "upper", *_RANKS))
-    names = (*_RANKS, "target", *both, "n_items", "n_abstained", "n_unparsed", "n_missing", "n_unjudged",
-             "own_labels", "borrowed_labels", "method", "flags")  # fmt: skip
-    details = {name: str(row[name]) for name in names if row[name] not in (None, "")}
+    """Return the columns of the board as texts, and the tokens of all answers."""
+    details = {name: str(value) for name, value in row.items() if isinstance(value, str | int | float) and value != ""}
     tokens = model.answers.select("input_tokens", "output_tokens", "reasoning_tokens")
     is_counted = tokens.height > tokens["input_tokens"].null_count()
     return {
@@ -516,10 +481,5 @@ def _about(model: ModelContents, answer: Answer, item: Item) -> dict[str, JsonVa
     about |= {name: answer[name] for name in ("justification", "finish_reason") if answer[name] is not None}
     for judge in model.judges:
         if (verdict := answer[JUDGED + judge.name]) is not None:
-            words = (f"{name}={_word(verdict[name])}" for name in ("is_answer_correct", "is_justification_correct"))
-            about[f"{JUDGE_MARK}{judge.name}"] = " ".join(words)
+            about[f"{JUDGE_MARK}{judge.name}"] = orjson.dumps({name: verdict[name] for name in VERDICT_FIELDS}).decode()
     return about
-
-
-def _word(verdict: object) -> str:
-    return "unknown" if verdict is None else str(verdict).lower()

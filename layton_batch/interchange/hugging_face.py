@@ -9,7 +9,7 @@ from typing import Any
 from layton_batch.clock import utc
 from layton_batch.errors import ManifestError
 from layton_batch.files.run_folder import slug
-from layton_batch.interchange.run_contents import RunContents
+from layton_batch.interchange.run_contents import RunContents, hub_data_set
 from layton_batch.text import one_line, percent, range_text
 
 
@@ -21,9 +21,7 @@ def files(contents: RunContents, dataset: str | None) -> Iterator[tuple[str, byt
     """
     run = contents.run
     dataset, _, task_id = (dataset or "").partition(":")
-    source = run.manifest.items.source
-    if not dataset and source.startswith("hf://datasets/"):
-        dataset = "/".join(source.removeprefix("hf://datasets/").split("/")[:2])
+    dataset = dataset or hub_data_set(run)
     if dataset.count("/") != 1 or not all(dataset.split("/")):
         raise ManifestError("export: --to hf needs the benchmark's data set: --dataset OWNER/NAME[:TASK]")
     task_id = task_id or f"{run.task.name}_{run.manifest.items.split}"

@@ -11,7 +11,6 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from lzma import LZMAError
 from math import comb
 from pathlib import Path
@@ -32,6 +31,7 @@ from layton_batch.interchange.score_file import (
     object_of,
     text_at,
 )
+from layton_batch.providers.wire_json import at, objects, text
 from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
 from layton_batch.text import plural
@@ -57,10 +57,11 @@ def read_zip(path: Path) -> list[ScoreFile]:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
             limits.LIMITS.check("members", len(names), str(path), "the archive has")
-            contents = LogContents(path, archive)
-            header = "header.json" if "header.json" in names else "_journal/start.json"
-            about = object_of(contents.member(header), f"{path}, {header}")
-            samples = list(_samples(contents, names))
+            header, parts = "header.json" if "header.json" in names else "_journal/start.json", _parts(names)
+            size = sum(info.file_size for info in archive.infolist() if info.filename in (header, *parts))
+            limits.LIMITS.check("unpacked_mib", size >> 20, str(path), "unpacked, its documents have")
+            about = object_of(member(path, archive, header), f"{path}, {header}")
+            samples = [sample for name in parts for sample in _samples(f"{path}, {name}", member(path, archive, name))]
     except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
         raise DataError(f"{path}: not a readable inspect log ({str(error)[:200]})") from error
     return [_scored(path, about, samples)]
@@ -71,25 +72,21 @@ def read_document(path: Path, document: Object) -> list[ScoreFile]:
     return [_scored(path, document, _numbered(document.get("samples"), f"{path}, sample"))]
 
 
-def _samples(contents: LogContents, names: set[str]) -> Iterator[tuple[str, Object]]:
-    """The summaries, of a log that was cut short those in its journal, else the samples themselves."""
+def _parts(names: set[str]) -> list[str]:
+    """Return the members with the summaries, of a log that was cut short those in its journal, else the samples."""
     if "summaries.json" in names:
-        yield from _list(contents, "summaries.json")
-        return
-    if journal := sorted(name for name in names if name.startswith("_journal/summaries/")):
-        for name in journal:
-            yield from _list(contents, name)
-        return
-    for name in sorted(name for name in names if name.startswith("samples/") and name.endswith(".json")):
-        if name.endswith("/sample.json") or "_epoch_" in name.rpartition("/")[2]:
-            place = f"{contents.path}, {name}"
-            yield place, object_of(contents.member(name), place)
+        return ["summaries.json"]
+    return sorted(name for name in names if name.startswith("_journal/summaries/")) or sorted(
+        name for name in names
+        if name.startswith("samples/") and (name.endswith("/sample.json") or "_epoch_" in name.rpartition("/")[2])
+    )  # fmt: skip
 
 
-def _list(contents: LogContents, name: str) -> Samples:
-    place = f"{contents.path}, {name}"
-    document = object_of(b'{"samples":' + contents.member(name) + b"}", place)
-    return _numbered(document["samples"], f"{place}, sample")
+def _samples(place: str, content: bytes) -> Samples:
+    """Read the samples of a member: a list of summaries, or one sample."""
+    if content.lstrip()[:1] == b"[":
+        return _numbered(object_of(b'{"samples":' + content + b"}", place)["samples"], f"{place}, sample")
+    return [(place, object_of(content, place))]
 
 
 def _numbered(entries: JsonValue, place: str) -> Samples:
@@ -132,10 +129,10 @@ def _scored(path: Path, about: Object, samples: Samples) -> ScoreFile:
         file.notes.append(f"{path}: {name} has values such as {value!r:.60}, which count as 0, as in inspect's means")
     if invalid := len(samples) - len(valid):
         file.notes.append(f"{path}: {plural(invalid, 'sample is', 'samples are')} left out: the log calls them invalid")
-    status, task_id = about.get("status", "started"), spec.get("task_id")
+    status = about.get("status", "started")
     if status != "success":
         file.notes.append(f"{path}: the log says {str(status)[:20]!r}: it may lack samples")
-    file.evaluation, file.is_cut = task_id if isinstance(task_id, str) else "", status != "success"
+    file.evaluation, file.is_cut = text(spec, "task_id") or "", status != "success"
     return file
 
 
@@ -157,18 +154,11 @@ def _fill(
             file.metrics[name][item] = ItemOutcome(reduce(given) if given else None, str(kind), None)
 
 
-def _scores(about: Object) -> list[Object]:
-    """Return what the log says of each score."""
-    results = about.get("results")
-    scores = results.get("scores") if isinstance(results, Mapping) else None
-    return [score for score in scores if isinstance(score, Mapping)] if isinstance(scores, list) else []
-
-
 def _reducer(about: Object, name: str) -> str:
     """Return how the log brings the epochs of a score together."""
-    config = object_at(about, "eval", "").get("config")
-    own = next((score.get("reducer") for score in _scores(about) if score.get("name") == name.partition(".")[0]), None)
-    first = config.get("epochs_reducer") if isinstance(config, Mapping) else None
+    scores = objects(at(about, "results"), "scores")
+    own = next((score.get("reducer") for score in scores if score.get("name") == name.partition(".")[0]), None)
+    first = at(at(about, "eval"), "config").get("epochs_reducer")
     return str(own or (first[0] if isinstance(first, list) and first else "mean"))
 
 
@@ -197,11 +187,9 @@ def _pass_at(count: int, epochs: int, right: int) -> float:
 
 def _headline(about: Object) -> list[str]:
     """The names of the scores, the one that the log puts first before all."""
-    results = about.get("results")
-    first = results.get("headline") if isinstance(results, Mapping) else None
-    names = [first.get("score")] if isinstance(first, Mapping) else []
-    names += [score.get("name") for score in _scores(about)]
-    return list(dict.fromkeys(name for name in names if isinstance(name, str)))
+    results = at(about, "results")
+    names = [text(at(results, "headline"), "score"), *(text(score, "name") for score in objects(results, "scores"))]
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _identity(sample: Object, place: str) -> tuple[str, int]:
@@ -212,8 +200,7 @@ def _identity(sample: Object, place: str) -> tuple[str, int]:
 
 
 def _values(sample: Object, place: str) -> Iterator[tuple[str, JsonValue]]:
-    scores = sample.get("scores")
-    for name, score in scores.items() if isinstance(scores, Mapping) else ():
+    for name, score in at(sample, "scores").items():
         if not isinstance(score, Mapping) or "value" not in score:
             raise DataError(f"{place}: score {name!r} has no 'value'")
         value = score["value"]
@@ -239,39 +226,25 @@ def _number(value: JsonValue) -> float | None:
 # ---- the zip -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class LogContents:
-    """The members of an archive as they are read. ``size``: bytes of those that were, unpacked."""
-
-    path: Path
-    archive: zipfile.ZipFile
-    size: int = 0
-
-    def member(self, name: str) -> bytes:
-        """Return the content of a member. Raises DataError for one that is not there, or larger than ``LARGEST_JSON``,
-        and beyond the limit of all together."""
-        place, too_large = f"{self.path}, {name}", f"is larger than {LARGEST_JSON >> 20} MiB"
-        try:
-            info = copy(self.archive.getinfo(name))
-        except KeyError as error:
-            raise DataError(
-                f"{self.path}: there is no {name} in it: it is not an inspect log, or was cut off"
-            ) from error
-        if info.file_size > LARGEST_JSON:
-            raise DataError(f"{place}: {too_large}")
-        is_zstd, checksum = info.compress_type == _ZSTD, info.CRC
-        if is_zstd:  # taken out as it is: zipfile does not know the method
-            info.compress_type, info.file_size, info.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
-        try:
-            with self.archive.open(info) as member:
-                unpacked = ZstdDecompressor().stream_reader(member, read_across_frames=True) if is_zstd else member
-                content = unpacked.read(LARGEST_JSON + 1)
-        except ZstdError as error:
-            raise DataError(f"{place}: cannot be unpacked ({error})") from error
-        if len(content) > LARGEST_JSON:
-            raise DataError(f"{place}: {too_large}")
-        if zlib.crc32(content) != checksum:
-            raise DataError(f"{place}: is damaged (its checksum differs)")
-        self.size += len(content)
-        limits.LIMITS.check("unpacked_mib", self.size >> 20, str(self.path), "unpacked, its documents have")
-        return content
+def member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """Return the content of a member. Raises DataError for one that is not there, or larger than ``LARGEST_JSON`` or
+    than the archive says."""
+    place = f"{path}, {name}"
+    try:
+        info = copy(archive.getinfo(name))
+    except KeyError as error:
+        raise DataError(f"{path}: there is no {name} in it: it is not an inspect log, or was cut off") from error
+    size, checksum, is_zstd = info.file_size, info.CRC, info.compress_type == _ZSTD
+    if size > LARGEST_JSON:
+        raise DataError(f"{place}: is larger than {LARGEST_JSON >> 20} MiB")
+    if is_zstd:  # taken out as it is: zipfile does not know the method
+        info.compress_type, info.file_size, info.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
+    try:
+        with archive.open(info) as packed:
+            unpacked = ZstdDecompressor().stream_reader(packed, read_across_frames=True) if is_zstd else packed
+            content = unpacked.read(size + 1)
+    except ZstdError as error:
+        raise DataError(f"{place}: cannot be unpacked ({error})") from error
+    if len(content) != size or zlib.crc32(content) != checksum:
+        raise DataError(f"{place}: is damaged (its size or checksum differs)")
+    return content

@@ -9,7 +9,7 @@ layton-eval gives it (``judge_PROVIDER_MODEL_SPLIT….jsonl``, and ``thinking_32
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
@@ -67,7 +67,7 @@ def read_judge_files(sources: Sequence[str], settings: Settings) -> GoldSet:
     return parse_gold((places[key], {**row, **same}) for key, row in rows.items())
 
 
-def verdicts(paths: Sequence[Path], items: Collection[str], settings: Settings) -> Mapping[str, Mapping[str, Response]]:
+def verdicts(paths: Sequence[Path], items: Collection[str], settings: Settings) -> dict[str, dict[str, Response]]:
     """Return the replies of judges to be entered into a run, by judge and item. Raises DataError."""
     replies: dict[str, dict[str, Response]] = {}
     for path in paths:

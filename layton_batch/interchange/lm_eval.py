@@ -19,6 +19,7 @@ from layton_batch.interchange.score_file import (
     json_lines,
     number_of,
 )
+from layton_batch.providers.wire_json import at, text
 from layton_batch.states import PredictionKind
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
@@ -47,8 +48,8 @@ def read(path: Path) -> list[ScoreFile]:
     named = _NAME.fullmatch(path.name)
     results = _results(path, named["date"] if named else "")
     folder = path.absolute().parent.name  # called after the model
-    model, task = results.get("model_name"), named["task"] if named else path.stem
-    file = ScoreFile(str(path), model if isinstance(model, str) and model else folder.replace("__", "/", 1), task)
+    task = named["task"] if named else path.stem
+    file = ScoreFile(str(path), text(results, "model_name") or folder.replace("__", "/", 1), task)
     rows = list(json_lines(path))
     filters = {row.get("filter", "none") for _, row in rows}
     for place, row in rows:
@@ -86,8 +87,8 @@ def _metrics(row: Object) -> list[str]:
 
 
 def _asked(row: Object) -> tuple[str, int]:
-    given = row.get("doc_hash")
-    return ("doc_hash", hash(given)) if isinstance(given, str) and given else ("doc", fingerprint(row.get("doc")))
+    given = text(row, "doc_hash")
+    return ("doc_hash", hash(given)) if given else ("doc", fingerprint(row.get("doc")))
 
 
 def _results(path: Path, date: str) -> Object:
@@ -98,6 +99,5 @@ def _results(path: Path, date: str) -> Object:
 
 def _lower_is_better(results: Object, task: str) -> set[str]:
     """Return the metrics of a task of which the results file says that less is better."""
-    tasks = results.get("higher_is_better")
-    of_task = tasks.get(task) if isinstance(tasks, Mapping) else None
-    return {name for name, higher in of_task.items() if higher is False} if isinstance(of_task, Mapping) else set()
+    of_task = at(at(results, "higher_is_better"), task)
+    return {name for name, higher in of_task.items() if higher is False}

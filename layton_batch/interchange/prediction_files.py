@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -14,6 +14,7 @@ import orjson
 from layton_batch.errors import DataError
 from layton_batch.files.sheets import ENDINGS, WORKBOOK
 from layton_batch.files.sources import Row, RowLocation, check_file, json_list, parse_each, read_rows, unknown_item
+from layton_batch.providers.wire_json import text
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.reports.label_sheet import is_sheet
 from layton_batch.settings import Settings
@@ -33,7 +34,7 @@ IMPORTED = "imported"
 """The provider of a model of whom no file says who served it."""
 
 _JSON_STARTS = ("{", "```")
-Answers = Mapping[str, Response]
+Answers = dict[str, Response]
 """Reply, or the record that there was none, by item. Its ``custom_id`` is empty."""
 
 
@@ -45,7 +46,7 @@ class ImportedModel:
     spec: ModelSpec
     answers: Answers
     source: str
-    verdicts: Mapping[str, Answers] = field(default_factory=dict)
+    verdicts: dict[str, Answers] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,8 @@ def models(
     """
     imported: list[ImportedModel] = []
     for model, rows in _rows_by_model(file, name).items():
-        served = _named(rows[0][1], "provider")
-        spec = ModelSpec(model, served or IMPORTED, model, family or _named(rows[0][1], "family") or served or model)
+        served = text(rows[0][1], "provider")
+        spec = ModelSpec(model, served or IMPORTED, model, family or text(rows[0][1], "family") or served or model)
         rows_by_form: dict[tuple[int | None, int], list[tuple[str, Row]]] = {}
         for where, row in rows:
             hints, sample = (_whole(row, column, where) for column in ("n_hints", "sample"))
@@ -110,7 +111,7 @@ def _rows_by_model(file: AnswerFile, name: str | None) -> dict[str, list[tuple[s
 def with_ids(file: AnswerFile) -> AnswerFile:
     """Return the file with a digest of its question as the id of each row, if none has an id and all have a question;
     else as it is."""
-    questions = [_named(row, "question") for _, row in file.rows]
+    questions = [text(row, "question") for _, row in file.rows]
     if not all(questions) or any(row.get(name) is not None for _, row in file.rows for name in ITEM):
         return file
     ids = {question: f"q{sha256(str(question).encode()).hexdigest()[:10]}" for question in questions}
@@ -126,15 +127,14 @@ def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
     items: dict[str, dict[str, JsonValue]] = {}
     for where, row in file.rows:
         item_id = next((str(row[name]).strip() for name in ITEM if isinstance(row.get(name), str | int)), None)
-        question = _named(row, "question")
-        reference = next(filter(None, (_named(row, name) for name in _REFERENCES)), None)
+        question = text(row, "question")
+        reference = next(filter(None, (text(row, name) for name in _REFERENCES)), None)
         if item_id is None or question is None:
-            missing = f"{NO_ID}; add one, with the same id for the same question"
-            if item_id is not None:
-                missing = "has no question; --items names a file of questions where the rows have none"
-            elif question is None:
-                missing = f"{NO_ID} and no question; --items FILE names the questions, by their ids"
-            raise DataError(f"{where}: {missing}")
+            lacks = NO_ID if item_id is None else "has no question"
+            raise DataError(
+                f"{where}: {lacks}; a row has an id, the same for the same question, and its question, unless --items "
+                "FILE names the questions by their ids"
+            )
         item: dict[str, JsonValue] = {"id": item_id, "question": question, "answer": reference}
         if items.setdefault(item_id, item) != item:
             raise DataError(
@@ -142,11 +142,6 @@ def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
                 "or give one another id"
             )
     return list(items.values())
-
-
-def _named(row: Row, column: str) -> str | None:
-    value = row.get(column)
-    return value if isinstance(value, str) and value else None
 
 
 def asked_as(n_hints: int | None, sample: int | None, levels: Sequence[int], where: str) -> tuple[int | None, int]:
@@ -182,12 +177,6 @@ def answers(rows: Iterable[tuple[str, Row]], items: Collection[str], *, json_rep
     return dict(parse_each(rows, reply_of))
 
 
-def verdict_text(is_answer_correct: bool | None, is_justification_correct: bool | None) -> str:
-    """A verdict as a judge would write it."""
-    fields = {"is_answer_correct": is_answer_correct, "is_justification_correct": is_justification_correct}
-    return orjson.dumps(fields).decode()
-
-
 def has_json_replies(task: Task, items: Sequence[Item]) -> bool:
     """Return whether the task asks its participants for JSON."""
     return bool(items) and task.prompt(items[0]).response_schema is not None
@@ -203,12 +192,10 @@ def check_replies(task: Task, items: Sequence[Item], imported: Sequence[Imported
     given, unread = len(kinds) - kinds.count(PredictionKind.MISSING), kinds.count(PredictionKind.UNPARSED)
     if not unread:
         return None
-    form = f"must have the form that the prompt of {task.name} asks for"
-    if has_json_replies(task, items):
-        form = (
-            f"must hold the JSON that the prompt of {task.name} asks for; plain answers belong in a column 'answer', "
-            "and what is right in 'reference'"
-        )
+    form = (
+        f"must hold the JSON or text that the prompt of {task.name} asks for; plain answers belong in a column "
+        "'answer', and what is right in 'reference'"
+    )
     if unread == given:
         raise DataError(f"{source}: no reply can be read: column 'response' {form}")
     replies_text = plural(given, "reply", "replies")
@@ -265,24 +252,17 @@ def _other_order(row: Row, payload: Mapping[str, JsonValue]) -> str | None:
 
 def read_answers(path: Path, settings: Settings) -> AnswerFile:
     """Read a file of answers. Raises DataError."""
-    return AnswerFile(path, list(answer_rows(path, settings)))
-
-
-def answer_rows(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
-    """Yield the rows of a file of answers, each with what errors call it. Raises DataError."""
     full = settings.cwd / path
     check_file(full, path)
     listed = json_list(full)
     if listed is not None:
-        yield from ((f"{path}, element {number}", row) for number, row in enumerate(listed, 1))
-        return
+        return AnswerFile(path, [(f"{path}, element {number}", row) for number, row in enumerate(listed, 1)])
     rows = read_rows(str(full), settings.cwd, settings)
     if is_sheet(rows):
         raise DataError(f"{path}: is a sheet of labels: `layton-batch label import RUN {path}` takes it in")
     is_table = full.suffix.lower() in (*ENDINGS, WORKBOOK)
-    for location, row in zip(rows.locations, rows, strict=True):
-        place = str(RowLocation(str(path), location.line))
-        yield place, _texts(row, place) if is_table else row
+    placed = [(str(RowLocation(str(path), location.line)), row) for location, row in rows.placed()]
+    return AnswerFile(path, [(place, _texts(row, place) if is_table else row) for place, row in placed])
 
 
 def _texts(row: Row, place: str) -> Row:

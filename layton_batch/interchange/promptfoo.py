@@ -8,7 +8,7 @@ from pathlib import Path
 
 from layton_batch.errors import DataError
 from layton_batch.interchange.score_file import ItemOutcome, Object, ScoreFile, fingerprint, number_of, object_at
-from layton_batch.records import JsonValue
+from layton_batch.providers.wire_json import at, objects
 from layton_batch.states import PredictionKind
 
 _ERROR = 2
@@ -35,8 +35,6 @@ def read(path: Path, document: Object) -> list[ScoreFile]:
     times: Counter[tuple[str, str]] = Counter()
     for number, row in enumerate(rows, 1):
         place = f"{path}, result {number}"
-        if not isinstance(row, Mapping):
-            raise DataError(f"{place}: an object is expected")
         provider = object_at(row, "provider", place)
         model = next((str(provider[name]) for name in ("label", "id") if provider.get(name)), "")
         if not model:
@@ -50,8 +48,7 @@ def read(path: Path, document: Object) -> list[ScoreFile]:
         file.questions[item] = ("vars", question)
         is_failed = row.get("failureReason") == _ERROR
         kind = PredictionKind.MISSING if is_failed else PredictionKind.ANSWERED
-        named = row.get("namedScores")
-        scores = {"score": row.get("score"), **(named if isinstance(named, Mapping) else {})}
+        scores = {"score": row.get("score"), **at(row, "namedScores")}
         for name, score in scores.items():
             file.add(name, item, ItemOutcome(None if is_failed else number_of(score), str(kind), None), place)
     return list(files.values())
@@ -62,22 +59,18 @@ def _prompt(row: Object) -> str:
     return str(row.get("promptIdx", row.get("prompt")))
 
 
-def _prompts(rows: Sequence[JsonValue]) -> dict[str, str]:
+def _prompts(rows: Sequence[Object]) -> dict[str, str]:
     """Return the label of each prompt, with its number if another one has the same."""
     labels: dict[str, str] = {}
     for row in rows:
-        if isinstance(row, Mapping):
-            prompt = row.get("prompt")
-            label = (prompt.get("label") or prompt.get("raw")) if isinstance(prompt, Mapping) else prompt
-            labels.setdefault(_prompt(row), " ".join(str(label).split())[:_LABEL])
+        prompt = row.get("prompt")
+        label = (prompt.get("label") or prompt.get("raw")) if isinstance(prompt, Mapping) else prompt
+        labels.setdefault(_prompt(row), " ".join(str(label).split())[:_LABEL])
     same = Counter(labels.values())
     numbered = enumerate(labels.items(), 1)
     return {prompt: label if same[label] == 1 else f"{label} {number}" for number, (prompt, label) in numbered}
 
 
-def _rows(document: Object) -> Sequence[JsonValue]:
-    results = document.get("results")
-    rows = results.get("results") if isinstance(results, Mapping) else None
-    if not isinstance(rows, list) or not rows or not isinstance(rows[0], Mapping):
-        return []
-    return rows if {"provider", "success"} <= rows[0].keys() else []
+def _rows(document: Object) -> Sequence[Object]:
+    rows = objects(at(document, "results"), "results")
+    return rows if rows and {"provider", "success"} <= rows[0].keys() else []

@@ -1,28 +1,32 @@
 """A run in frames: every prediction of the models that are done with its marks, verdicts and usage, for the writers of
-other forms; and the run's own tables, CSV and Parquet, and its votes (``scoring/vote_files.py`` has their columns)."""
+other forms; and the run's own tables, CSV and Parquet, its votes (``scoring/vote_files.py`` has their columns), and its
+items, in the role ``justify`` with the explanations that people confirmed."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
+import orjson
 import polars as pl
 
 from layton_batch.columns import Table, columns
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.manifest.jury import METRIC_FIELDS
-from layton_batch.records import Job, ModelSpec
+from layton_batch.records import Item, Job, ModelSpec
 from layton_batch.reports.label_sheet import reference_text
 from layton_batch.reports.leaderboard_tables import Leaderboard
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
+from layton_batch.scoring.annotations import settled
+from layton_batch.scoring.evidence import ENTRANT
 from layton_batch.scoring.gold import HUMAN
 from layton_batch.scoring.leaderboard import stored
 from layton_batch.scoring.vote_files import SCHEMA
-from layton_batch.stages.rank import board, finished_jobs, joined, label_rows, samples, scores_of
+from layton_batch.stages.rank import board, entrant, evidence, finished_jobs, joined, label_rows, samples, scores_of
 from layton_batch.states import Role
 
 _PREDICTION = ("item_id", "model", "provider", "family", "split", "n_hints", "kind", "answer", "justification",
@@ -53,13 +57,12 @@ class ModelContents:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunContents:
-    """The models that are done, in the manifest's order, and the boards they are on, by metric. ``models`` hold their
-    first samples, ``later`` the others. The run's own metric is the first."""
+    """The models that are done, in the manifest's order, first samples before all others, and the boards they are on,
+    by metric. The run's own metric is the first."""
 
     run: Run
     models: Sequence[ModelContents]
     boards: Mapping[str, pl.DataFrame]
-    later: Sequence[ModelContents]
 
 
 def contents(run: Run) -> RunContents:
@@ -68,8 +71,7 @@ def contents(run: Run) -> RunContents:
     metrics = [main, *(metric for metric in run.task.metrics if metric != main)]
     boards = {metric: board(run, replace(run.rules, metric=metric)) for metric in metrics}
     models = [_of_model(run, job, metrics, counts[job.spec.name]) for job in done]
-    first, later = ([model for model in models if (model.spec.sample == 1) is is_first] for is_first in (True, False))
-    return RunContents(run, first, boards, later)
+    return RunContents(run, sorted(models, key=lambda model: model.spec.sample > 1), boards)
 
 
 def _done(run: Run) -> Sequence[Job]:
@@ -97,6 +99,12 @@ def _of_model(run: Run, job: Job, metrics: Sequence[str], count: int) -> ModelCo
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 
+def hub_data_set(run: Run) -> str:
+    """Return ``OWNER/NAME`` of a run whose items come from Hugging Face; empty for any other."""
+    address = run.manifest.items.source.partition("hf://datasets/")[2]
+    return "/".join(address.split("/")[:2])
+
+
 def csv_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:
     """Yield ``leaderboard.csv`` (the run's metric) and ``predictions.csv``.
 
@@ -119,10 +127,10 @@ def parquet_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:
 def _predictions(contents: RunContents) -> pl.DataFrame:
     """Return a row a prediction, with its question and people's label; null for judges outside the model's jury and for
     unreadable verdicts."""
-    run, metrics, models = contents.run, list(contents.boards), (*contents.models, *contents.later)
+    run, metrics = contents.run, list(contents.boards)
     verdicts: dict[str, None] = {}
     frames = []
-    for model in models:
+    for model in contents.models:
         given = {
             f"{name}_{judge.name}": pl.col(JUDGED + judge.name).struct.field(name)
             for judge in model.judges for name in _VERDICT
@@ -153,3 +161,62 @@ def write_votes(run: Run, out: Path) -> int:
     with atomic.writing(out) as handle:
         votes.write_parquet(handle, compression="zstd", row_group_size=_GROUP_ROWS)
     return votes.height
+
+
+# ---- items and confirmed explanations -----------------------------------------------------------------------------
+
+
+_HINTS = ("first_hint", "second_hint", "third_hint", "special_hint")
+_METRIC = "justification_correct"
+
+
+def write_items(run: Run, out: Path) -> int:
+    """Every item that has an explanation which people found right, with it; how many that are.
+
+    Of several the one with the most votes of the jury counts, then the manifest's earlier model's. Raises DataError for
+    a run of another kind, and where nothing is confirmed yet.
+    """
+    if getattr(run.manifest, "task_options", {}).get("role") != "justify":
+        raise DataError(f'{run.id}: only a run with [task_options] role = "justify" has explanations to export')
+    confirmed = _confirmed(run)
+    rows = [orjson.dumps(_row(item, *confirmed[item.id])) + b"\n" for item in run.items if item.id in confirmed]
+    if not rows:
+        raise DataError(f"{run.id}: nobody confirmed an explanation yet: layton-batch label {run.id}")
+    atomic.write_bytes(out, b"".join(rows))
+    return len(rows)
+
+
+def _confirmed(run: Run) -> dict[str, tuple[str, str, list[str]]]:
+    """Return for each item the explanation, its author and the people who confirmed it."""
+    cast, _ = evidence(run, _METRIC)
+    yes = {tuple(row[:-1]): row[-1] for row in cast.select(*ENTRANT, "item_id", "yes").iter_rows()}
+    people = joined(run, cast).by_prediction
+    best: dict[str, tuple[int, tuple[str, str, list[str]]]] = {}
+    for job in finished_jobs(run):
+        author = entrant(run, job)
+        frame = tables.read_part(run.folder.part("predictions", job.id), ["item_id", "justification"])
+        for item_id, written in frame.iter_rows():
+            labels = people.get((author, item_id), {}).values()
+            votes = yes.get((*astuple(author), item_id), 0)
+            is_better = item_id not in best or votes > best[item_id][0]
+            if written and is_better and settled(None, labels, _METRIC) is True:
+                names = sorted({label.annotator for label in labels if label.mark(_METRIC) is True})
+                best[item_id] = votes, (written, author.model, names)
+    return {item_id: explanation for item_id, (_, explanation) in best.items()}
+
+
+def _row(item: Item, justification: str, model: str, people: list[str]) -> dict[str, object]:
+    row: dict[str, object] = {
+        "id": item.id,
+        "split": item.split,
+        "category": item.category or None,
+        "description": item.question,
+        **dict.fromkeys(_HINTS),
+        **dict(zip(_HINTS, item.hints, strict=False)),
+        "answer": item.answer if item.answer != item.solution else None,  # the solution stood in
+        "solution": item.solution,
+        "justification": justification,
+        "justification_by": model,
+        "confirmed_by": people,
+    }
+    return row | ({"img": item.images[0].base64} if item.images else {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from layton_batch.records import JsonValue
 LARGEST_JSON = 512 * 1024 * 1024
 """Bytes of one JSON document that are read at most, counted when it is unpacked."""
 
+ROUNDING = 1e-9
+"""The most by which a mark may exceed the best mark: sums of floats do."""
+
 Object = Mapping[str, JsonValue]
 
 
@@ -23,13 +27,12 @@ Object = Mapping[str, JsonValue]
 class ItemOutcome:
     """Result of an item on a board: its mark (None: outside the score), a kind of ``PredictionKind``, and the failure.
 
-    ``failure``: None for a right answer. ``stratum``: the item's kind, for benchmarks composed of kinds.
+    ``failure``: None for a right answer.
     """
 
     mark: float | None
     kind: str
     failure: str | None
-    stratum: str = ""
 
 
 @dataclass(slots=True)
@@ -68,20 +71,26 @@ class ScoreFile:
         marks[item] = outcome
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise DataError for a file or folder that cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
 def json_lines(path: Path) -> Iterator[tuple[str, Object]]:
     """The objects of a JSONL file, and where each is. Raises DataError with file, line and reason.
 
     ``NaN`` and ``Infinity`` are read: Python programs write them.
     """
     limits.check_is_file(path, str(path))
-    try:
-        with path.open("rb") as handle:
-            for number, line in limits.lines(handle, str(path)):
-                if line.strip():
-                    place = f"{path}, line {number}"
-                    yield place, object_of(line, place)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+    with reading(path), path.open("rb") as handle:
+        for number, line in limits.lines(handle, str(path)):
+            if line.strip():
+                place = f"{path}, line {number}"
+                yield place, object_of(line, place)
 
 
 def document_of(path: Path) -> Object:
@@ -91,12 +100,10 @@ def document_of(path: Path) -> Object:
 
 def content_of(path: Path) -> bytes:
     """Return what a file holds. Raises DataError for one that cannot be read, or larger than ``LARGEST_JSON``."""
-    try:
+    with reading(path):
         if path.stat().st_size > LARGEST_JSON:
             raise DataError(f"{path}: is larger than {LARGEST_JSON >> 20} MiB")
         return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
 def object_of(content: bytes, place: str) -> Object:

@@ -11,7 +11,7 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.sheets import ENDINGS, WORKBOOK
 from layton_batch.interchange import deepeval, every_eval_ever, inspect_logs, lm_eval, promptfoo, score_table
-from layton_batch.interchange.score_file import Object, ScoreFile, content_of, object_of
+from layton_batch.interchange.score_file import Object, ScoreFile, content_of, object_of, reading
 from layton_batch.interchange.score_table import USUAL, TableColumns
 
 NAMES = (
@@ -81,13 +81,11 @@ def named(files: Sequence[ScoreFile], name: str) -> list[ScoreFile]:
 
 def _first_line(path: Path) -> Object | None:
     """The first line that is not empty, where it is a JSON object by itself."""
-    try:
-        with path.open("rb") as handle:
+    with reading(path), path.open("rb") as handle:
+        try:
             line = next((line for _, line in limits.lines(handle, str(path)) if line.strip()), b"")
-    except DataError:
-        return None  # too long for a line: it may be a document
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+        except DataError:
+            return None  # too long for a line: it may be a document
     return _object(line)
 
 

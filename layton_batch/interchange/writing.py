@@ -4,35 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.files import atomic, tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.sources import local_files
+from layton_batch.interchange import every_eval_ever, hugging_face
+from layton_batch.interchange.run_contents import contents, csv_files, parquet_files, write_items, write_votes
+from layton_batch.reports.layton_files import write_annotations, write_ppi, write_results
+from layton_batch.runs.context import Run
+from layton_batch.runs.folders import manifest_files
+from layton_batch.runs.open import read_run
+from layton_batch.settings import Settings
 
-if TYPE_CHECKING:
-    from layton_batch.files.run_folder import RunFolder
-    from layton_batch.interchange.run_contents import RunContents
-    from layton_batch.runs.context import Run
-    from layton_batch.settings import Settings
-
-Files = Iterable[tuple[str, bytes]]
-
-
-@dataclass(frozen=True, slots=True)
-class ExportArguments:
-    """Descriptions of a run that other people's forms want."""
-
-    organization: str = "not stated"
-    dataset: str | None = None
-
-
+UNNAMED_ORGANIZATION = "not stated"
 _FILE_ENDINGS = (".csv", ".json", ".jsonl", ".parquet", ".zip")
+_SINGLE_FILES: Mapping[str, Callable[[Run, Path], int]] = {
+    "ppi": write_ppi,
+    "annotations": write_annotations,
+    "results": write_results,
+    "items": write_items,
+    "votes": write_votes,
+}
+"""Writers of the forms that are a single file. A writer returns its number of rows."""
+_FOLDERS = ("csv", "parquet", "eee", "hf")
+"""Forms that are several files."""
 
 
 def check_form(to: str) -> str:
     """Return the name of a form. Raises ManifestError for an unknown one."""
-    forms = (*_single_files(), *_forms())
+    forms = (*_SINGLE_FILES, *_FOLDERS)
     if to not in forms:
         raise ManifestError(f"--to {to!r}: must be one of {', '.join(forms)}")
     return to
@@ -41,7 +44,7 @@ def check_form(to: str) -> str:
 def check_out(to: str, out: Path) -> None:
     """Raise ManifestError for a file in the place of a folder or the reverse, and for an ending of another form."""
     is_file_name = out.suffix.lower() in _FILE_ENDINGS
-    if to in _forms():
+    if to in _FOLDERS:
         if not out.is_dir() and (out.exists() or is_file_name):
             raise ManifestError(f"--out {out}: is a file; name a folder, for {to} writes several files")
         return
@@ -52,20 +55,30 @@ def check_out(to: str, out: Path) -> None:
         raise ManifestError(f"--out {out}: {to} is written as {ending}")
 
 
-def write_form(run: Run, to: str, out: Path, arguments: ExportArguments) -> str:
+def write_form(
+    run: Run, to: str, out: Path, organization: str = UNNAMED_ORGANIZATION, dataset: str | None = None
+) -> str:
     """Write a run in a form to a file or a folder. Return a sentence on what was written. See ``check_out``."""
-    from layton_batch.files import atomic
-    from layton_batch.interchange.run_contents import contents
-
-    single = _single_files()
-    if to in single:
+    if to in _SINGLE_FILES:
         _check_sources(run, [out])
-        return f"{single[to](run, out)} rows: {out}"
-    written = list(_forms()[to](contents(run), arguments))
+        return f"{_SINGLE_FILES[to](run, out)} rows: {out}"
+    written = list(_files(run, to, organization, dataset))
     _check_sources(run, [out / name for name, _ in written])
     for name, content in written:
         atomic.write_bytes(out / name, content)
     return f"{len(written)} files in {out}"
+
+
+def _files(run: Run, to: str, organization: str, dataset: str | None) -> Iterable[tuple[str, bytes]]:
+    """Return names and contents of the files of a form."""
+    match to:
+        case "csv":
+            return csv_files(contents(run))
+        case "parquet":
+            return parquet_files(contents(run))
+        case "eee":
+            return every_eval_ever.write(contents(run), organization)
+    return hugging_face.files(contents(run), dataset)
 
 
 def _check_sources(run: Run, paths: Sequence[Path]) -> None:
@@ -80,9 +93,6 @@ def _check_sources(run: Run, paths: Sequence[Path]) -> None:
 
 def _source_files(run: Run) -> Iterator[tuple[str, Path]]:
     """Yield the run's manifest and the local files that it names, each with what it is."""
-    from layton_batch.files.sources import local_files
-    from layton_batch.runs.folders import manifest_files
-
     manifest = run.manifest
     yield from (("the manifest", path) for path in manifest_files(manifest.folder, run.id))
     gold, jury = manifest.gold, manifest.jury
@@ -99,33 +109,6 @@ def _source_files(run: Run) -> Iterator[tuple[str, Path]]:
                 yield from ((key, path) for path in local_files(source, manifest.folder, Path.cwd()))
 
 
-def _single_files() -> Mapping[str, Callable[[Run, Path], int]]:
-    """Return the writer of each form that is a single file. A writer returns its number of rows."""
-    from layton_batch.interchange.item_file import write_items
-    from layton_batch.interchange.run_contents import write_votes
-    from layton_batch.reports.layton_files import write_annotations, write_ppi, write_results
-
-    return {
-        "ppi": write_ppi,
-        "annotations": write_annotations,
-        "results": write_results,
-        "items": write_items,
-        "votes": write_votes,
-    }
-
-
-def _forms() -> Mapping[str, Callable[[RunContents, ExportArguments], Files]]:
-    """Return the writer of each form that is several files."""
-    from layton_batch.interchange import every_eval_ever, hugging_face, run_contents
-
-    return {
-        "csv": lambda contents, _: run_contents.csv_files(contents),
-        "parquet": lambda contents, _: run_contents.parquet_files(contents),
-        "eee": lambda contents, arguments: every_eval_ever.write(contents, arguments.organization),
-        "hf": lambda contents, arguments: hugging_face.files(contents, arguments.dataset),
-    }
-
-
 MOST_ANSWERS = 50_000
 """Limit of the answers in a site's file: more are too many for a page's visitor."""
 
@@ -135,18 +118,11 @@ def add_answers(folder: RunFolder, settings: Settings, path: Path) -> bool:
 
     Return False, and write nothing, if no model is done, the run cannot be read, or it has too many answers.
     """
-    from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
-
-    from layton_batch.errors import LaytonBatchError
-    from layton_batch.files import tables
-    from layton_batch.interchange.run_contents import contents
-    from layton_batch.runs.open import read_run
-
     try:
         if tables.read(folder.tables, "predictions", ["item_id"]).height > MOST_ANSWERS:
             return False
         with read_run(folder, settings) as run:
-            written = list(_forms()["eee"](contents(run), ExportArguments()))
+            written = list(_files(run, "eee", UNNAMED_ORGANIZATION, None))
     except LaytonBatchError:
         return False
     with ZipFile(path, "w", ZIP_DEFLATED) as packed:

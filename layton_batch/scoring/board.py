@@ -165,7 +165,7 @@ def _by_paper(board: JuryBoard) -> _Columns:
         "method": [PAPER] * len(scores),
         "target": [THIS_SET] * len(scores),
         "level": [PAPER_LEVEL] * len(scores),
-        "flags": [", ".join([*score.flags, *([score.reason] if score.reason else [])]) for score in scores],
+        "flags": [", ".join(score.flags) for score in scores],
         "own_labels": [0] * len(scores),  # the paper does not use a provider's own labels
         "borrowed_labels": [score.borrowed_labels for score in scores],
         "fewest_labels_per_vote": [score.fewest_labels_per_vote for score in scores],
@@ -237,7 +237,7 @@ def rank_marks(board: RuleBoard) -> pl.DataFrame:
     """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
 
     On these items score and rank are exact, so their ranges are themselves; the interval and the rank range for new
-    items come from weights on the items that all entrants share (``mark_draws``). Failures of all samples count.
+    items come from weights on the items that all entrants share (``mark_estimates``). Failures of all samples count.
     """
     if board.marks.is_empty():
         return leaderboard()

@@ -20,7 +20,7 @@ from layton_batch.scoring.leaderboard import HIERARCHICAL, NEW_ITEMS, RULE, THIS
 from layton_batch.stats.counts import Counts, FloatArray, IntArray, LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import POINTS, Fit, fit
 from layton_batch.stats.hierarchical_scores import FitScores, slope_interval, summarize
-from layton_batch.stats.marks import large_strata, mark_draws, mark_scores
+from layton_batch.stats.marks import large_strata, mark_estimates
 from layton_batch.stats.ranks import DRAWS, Estimates
 
 STREAM = 0
@@ -221,8 +221,7 @@ class RuleBoard:
         marks = self.item_marks
         names = self.marks.select("item_id", "stratum").unique("item_id").sort("item_id")["stratum"].to_list()
         strata = large_strata(names, marks) if (self.marks["stratum"] != "").all() else None
-        draws = mark_draws(marks, seed=STREAM, span=self.span, strata=strata)
-        return {NEW_ITEMS: mark_scores(marks, draws, level=self.rules.level, span=self.span, strata=strata)}
+        return {NEW_ITEMS: mark_estimates(marks, seed=STREAM, level=self.rules.level, span=self.span, strata=strata)}
 
 
 def _check(marks: pl.DataFrame) -> None:

@@ -19,7 +19,6 @@ the variance of its mean is the unbiased estimate's, also where n is small.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,31 +30,57 @@ from layton_batch.stats.ranks import DRAWS, Estimates
 _CELLS = 4_000_000
 
 
-def mark_scores(
+def mark_estimates(
     marks: FloatArray,
-    draws: GradeDraws,
     *,
+    seed: int,
     level: float = 0.95,
+    draws: int = DRAWS,
     span: tuple[float, float] = (0.0, 1.0),
     strata: IntArray | None = None,
 ) -> Estimates:
-    """Return the mean marks, which are exact on these items, with intervals for new ones; `draws`: of the same marks.
+    """Return the mean marks, which are exact on these items, with intervals for new ones, and draws [T, K] of mean
+    marks on new items, whose shared weights make comparisons paired.
 
     Models whose board has marks of 0 and 1 only, of a rule that gives no others than from 0 to 1, and no strata, get
-    Jeffreys' interval in closed form, others the draws' quantiles.
+    Jeffreys' interval in closed form, others the quantiles of draws of every model by itself. `span`: the least and the
+    greatest mark that the rule can give; marks beyond it stretch it. `strata`: as `large_strata` makes them; None: new
+    items may be of any kind. Raises ValueError for a model without a mark or a mark that is infinite.
     """
     check_level(level)
     has_mark = np.isfinite(marks)
-    count = has_mark.sum(axis=1)
-    total = np.where(has_mark, marks, 0.0).sum(axis=1)
+    answered = has_mark.sum(axis=1)
+    if np.isinf(marks).any() or not answered.all():
+        raise ValueError("every model needs a mark, and every mark must be finite")
+    rng = np.random.default_rng(seed)
+    models, items = marks.shape
+    least, most = min(span[0], float(marks[has_mark].min())), max(span[1], float(marks[has_mark].max()))
+    filled, weight_of = np.where(has_mark, marks, 0.0), has_mark.T.astype(np.float64)
+    single, paired = (np.empty((draws, models)) for _ in range(2))
+    parts = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)] if strata is not None else []
+    block = max(1, _CELLS // max(1, items, models))
+    for at in range(0, draws, block):
+        rows = slice(at, min(at + block, draws))
+        count = rows.stop - rows.start
+        if parts:
+            mass = weight_of.sum(axis=0)
+            total = sum(_weighed(filled.T[part], weight_of[part], count, rng) for part in parts)
+        else:
+            weights = rng.standard_exponential((count, items))
+            mass, total = weights @ weight_of, weights @ filled.T
+        low, high = rng.standard_gamma(HALF_ITEM, (2, count, models))
+        single[rows] = (total + least * low + most * high) / (mass + low + high)
+        paired[rows] = np.clip((total + (most - least) * (high - low)) / mass, least, most)
+
+    right = filled.sum(axis=1)
     is_binary = span == (0.0, 1.0) and bool(np.isin(marks[has_mark], (0.0, 1.0)).all())
     if is_binary and strata is None:
-        low, high = beta_interval(level, total + 0.5, count - total + 0.5)
+        lower, upper = beta_interval(level, right + 0.5, answered - right + 0.5)
     else:
-        low, high = np.quantile(draws.single, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        lower, upper = np.quantile(single, [(1 - level) / 2, (1 + level) / 2], axis=0)
     if is_binary:
-        low, high = np.where(total == 0, 0.0, low), np.where(total == count, 1.0, high)
-    return Estimates(total / np.maximum(count, 1), low, high, draws.paired)
+        lower, upper = np.where(right == 0, 0.0, lower), np.where(right == answered, 1.0, upper)
+    return Estimates(right / answered, lower, upper, paired)
 
 
 LEAST_ITEMS = 10
@@ -75,54 +100,6 @@ def large_strata(names: Sequence[str], marks: FloatArray) -> IntArray | None:
     merged = np.where(large, np.cumsum(large), 0)
     strata = np.unique(merged[code], return_inverse=True)[1].astype(np.int64)
     return strata if strata.any() else None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GradeDraws:
-    """[T, K] draws of mean marks on new items: `single` for a model's own interval, `paired` for models against each
-    other."""
-
-    single: FloatArray
-    paired: FloatArray
-
-
-def mark_draws(
-    marks: FloatArray,
-    *,
-    seed: int,
-    draws: int = DRAWS,
-    span: tuple[float, float] = (0.0, 1.0),
-    strata: IntArray | None = None,
-) -> GradeDraws:
-    """Draws [T, K] of the mean mark on new items, shared weights making comparisons paired.
-
-    `span`: the least and the greatest mark that the rule can give; marks beyond it stretch it. `strata`: as
-    `large_strata` makes them; None: new items may be of any kind. Raises ValueError for a model without a mark or a
-    mark that is infinite.
-    """
-    has_mark = np.isfinite(marks)
-    if np.isinf(marks).any() or not has_mark.any(axis=1).all():
-        raise ValueError("every model needs a mark, and every mark must be finite")
-    rng = np.random.default_rng(seed)
-    models, items = marks.shape
-    least, most = min(span[0], float(marks[has_mark].min())), max(span[1], float(marks[has_mark].max()))
-    filled, weight_of = np.where(has_mark, marks, 0.0).T, has_mark.T.astype(np.float64)
-    single, paired = (np.empty((draws, models)) for _ in range(2))
-    parts = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)] if strata is not None else []
-    block = max(1, _CELLS // max(1, items, models))
-    for at in range(0, draws, block):
-        rows = slice(at, min(at + block, draws))
-        count = rows.stop - rows.start
-        if parts:
-            mass = weight_of.sum(axis=0)
-            total = sum(_weighed(filled[part], weight_of[part], count, rng) for part in parts)
-        else:
-            weights = rng.standard_exponential((count, items))
-            mass, total = weights @ weight_of, weights @ filled
-        low, high = rng.standard_gamma(HALF_ITEM, (2, count, models))
-        single[rows] = (total + least * low + most * high) / (mass + low + high)
-        paired[rows] = np.clip((total + (most - least) * (high - low)) / mass, least, most)
-    return GradeDraws(single, paired)
 
 
 def _weighed(marks: FloatArray, has_mark: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:

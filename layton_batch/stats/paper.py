@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from layton_batch.stats import distributions
-from layton_batch.stats.counts import Counts, Flag, FloatArray, IntArray, fewest_labels, label_flags
+from layton_batch.stats.counts import Counts, FloatArray, IntArray, fewest_labels, label_flags
 from layton_batch.stats.distributions import SLACK
 
 LOW, HIGH = 0.025, 0.975
@@ -31,20 +31,18 @@ class PaperScore:
     """One model's row. `score` and `half_width` are percent as the paper prints them; `lower`, `upper`, `mean`
     fractions.
 
-    `score` is the middle of the two percentiles, not the mean. All five are None where `reason` says why.
+    `score` is the middle of the two percentiles, not the mean. All five are None where the last of `flags` says why.
     `borrowed_labels`: labels of other makers behind the model's votes; `fewest_labels_per_vote`: the fewest behind one.
     """
 
-    items: int
     borrowed_labels: int
     fewest_labels_per_vote: int | None
-    flags: tuple[Flag, ...]
+    flags: tuple[str, ...]
     score: float | None = None
     half_width: float | None = None
     lower: float | None = None
     upper: float | None = None
     mean: float | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,13 +88,12 @@ def paper_scores(counts: Counts) -> tuple[PaperScore, ...]:
 def _scored(bins: GoldBins, unjudged: int) -> PaperScore:
     n, labels = bins.n[None], bins.labels[None]
     row = PaperScore(
-        items=int(bins.n.sum()) + bins.known_zeros,
         borrowed_labels=int(bins.labels.sum()),
         fewest_labels_per_vote=fewest_labels(n, labels)[0],
         flags=label_flags(n, labels, np.array([unjudged]))[0],
     )
     if len(bins.n) and not bins.labels.any():
-        return replace(row, reason=NO_LABEL)
+        return replace(row, flags=(*row.flags, NO_LABEL))
     usable = np.flatnonzero(bins.labels)
     size = int(bins.n[usable].sum())
     items = size + bins.known_zeros

@@ -92,13 +92,8 @@ class Ranks:
 
 
 def paper_ranks(scores: Sequence[float | None] | FloatArray, half_widths: Sequence[float | None] | FloatArray) -> Ranks:
-    """Rank K models by printed score and half width (percent); None or NaN in either: not ranked and not in the way.
-
-    Raises ValueError for unequal lengths.
-    """
+    """Rank K models by printed score and half width (percent); None or NaN in either: not ranked and not in the way."""
     score, width = (np.asarray(values, dtype=np.float64) for values in (scores, half_widths))
-    if score.shape != width.shape or score.ndim != 1:
-        raise ValueError("scores and half_widths must be two lists of one length")
     ranked = np.isfinite(score) & np.isfinite(width)
     s, w = score[ranked], width[ranked]
     not_above, below = (np.searchsorted(np.sort(s), s, side=side) for side in ("right", "left"))

@@ -32,7 +32,7 @@ from layton_batch.files.items import item_list
 from layton_batch.records import Image, Item, JsonValue, Prompt, ResponseSchema
 from layton_batch.tasks.benchmark_rows import ItemRow, bundled_file
 from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings
-from layton_batch.tasks.qa import VERDICT_FIELDS, QaSettings, QaTask, parts_of
+from layton_batch.tasks.qa import VERDICT_FIELDS, QaSettings, QaTask
 from layton_batch.tasks.reply_json import object_schema
 from layton_batch.tasks.templates import TemplateVariables
 from layton_batch.text import without_surrogates
@@ -108,13 +108,14 @@ class LaytonTask(QaTask):
         return bundled_file(f"layton/riddles_{split}.jsonl", split, SPLITS)
 
     def prompt(self, item: Item) -> Prompt:
-        hints = item.hints[: self._options.hints]
+        if not self._is_original:
+            return super().prompt(item)
         system = self._templates.render("participant_system", has_image=bool(item.images))
-        if self._is_original:
-            return Prompt(system, tuple(_riddle(item, hints)), ANSWER_SCHEMA)
-        shown_hints = self._hints("participant_hints", hints)
-        rest = self._templates.render("participant_hints", hints=shown_hints) if shown_hints else ""
-        return Prompt(system, parts_of(self._question("participant_question", item), item.images, rest), ANSWER_SCHEMA)
+        return Prompt(system, tuple(_riddle(item, item.hints[: self._options.hints])), ANSWER_SCHEMA)
+
+    def _rest(self, item: Item) -> str:
+        hints = self._hints("participant_hints", item.hints[: self._options.hints])
+        return self._templates.render("participant_hints", hints=hints) if hints else ""
 
     def judge_prompt(self, candidate: Candidate) -> Prompt:
         if not self._is_original:
@@ -148,16 +149,14 @@ class JustifyTask(LaytonTask):
                 raise DataError(f"item {item.id!r}: has neither an answer nor a solution to explain")
         return items
 
-    def prompt(self, item: Item) -> Prompt:
+    def _rest(self, item: Item) -> str:
         show = self._form_of(_SHOWN_REFERENCES)
         references = {"answer": item.answer if item.answer != item.solution else None, "solution": item.solution}
-        rest = self._templates.render(
+        return self._templates.render(
             _SHOWN_REFERENCES,
             hints=self._hints(_SHOWN_REFERENCES, item.hints),
             **{name: show(text) if text else None for name, text in references.items()},
         )
-        system = self._templates.render("participant_system", has_image=bool(item.images))
-        return Prompt(system, parts_of(self._question("participant_question", item), item.images, rest), ANSWER_SCHEMA)
 
 
 def layton_task(options: TaskOptions, settings: LaytonSettings) -> LaytonTask:

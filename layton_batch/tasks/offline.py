@@ -11,17 +11,17 @@ import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from itertools import islice
 from math import sqrt
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.sources import placed_rows, unknown_item
-from layton_batch.plug_ins import Registry
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, RequestOutcome
@@ -32,15 +32,11 @@ from layton_batch.text import without_surrogates
 if TYPE_CHECKING:
     import altair as alt
 
-FORMS = Registry(
-    "form of predictions",
-    "layton_batch.forms",
-    {
-        "mcq_idk": "layton_batch.tasks.mcq_idk.files:McqForm",
-        "zebralogic": "layton_batch.tasks.zebralogic.files:ZebraForm",
-        "rome": "layton_batch.tasks.rome.files:RomeForm",
-    },
-)
+FORMS = {
+    "mcq_idk": "layton_batch.tasks.mcq_idk.files:McqForm",
+    "zebralogic": "layton_batch.tasks.zebralogic.files:ZebraForm",
+    "rome": "layton_batch.tasks.rome.files:RomeForm",
+}
 """The benchmarks with files and reports of their own; all others have the plain form."""
 
 FileRow = Mapping[str, JsonValue]
@@ -89,11 +85,15 @@ class Estimate:
     se: float | None
 
 
+ModelEstimates = Mapping[str, Mapping[str, Estimate]]
+"""Estimates by metric of each model or ensemble; a missing one prints as "-"."""
+
+
 class OfflineForm:
     """The plain form. ``options``: the options of ``grade`` that the benchmark knows, each with a note for those who
     use the option elsewhere. ``columns``: columns of its graded rows besides ``GRADED`` and the metrics. ``shown``:
-    those of them that a report shows. ``protocol``: None for a task without protocols. ``no_reply``: the text of a
-    missing reply. ``default_output``: name of the report beside the predictions, if the published program writes one.
+    those of them that a report shows. ``protocol``: None for a task without protocols. ``default_output``: name of the
+    report beside the predictions, if the published program writes one.
     """
 
     options: ClassVar[Mapping[str, str]] = {}
@@ -102,7 +102,6 @@ class OfflineForm:
     gold_columns: Sequence[str] = ()
     columns: ClassVar[Columns] = {}
     shown: Sequence[str] = ()
-    no_reply: JsonValue = None
     default_output: str | None = None
 
     def __init__(self, task: RuleTask, options: GradingOptions) -> None:
@@ -131,21 +130,12 @@ class OfflineForm:
         validate_items(items)
         return items
 
-    def read(
-        self, path: Path, settings: Settings, items: Sequence[Item] | None = None, updated: RowsFile | None = None
-    ) -> pl.DataFrame:
-        """Read and grade a file of predictions, as ``graded``. Raises DataError for a file without predictions."""
-        frame = self.graded(self.rows(path, settings), items, updated)
-        if frame.is_empty():
-            raise DataError(f"{path}: there are no predictions in it")
-        return frame
-
     def graded(
-        self, rows: Iterable[FileRow], items: Sequence[Item] | None = None, updated: RowsFile | None = None
+        self, rows: Iterable[FileRow], items: Sequence[Item] | None = None, updated: list[FileRow] | None = None
     ) -> pl.DataFrame:
         """Grade predictions; without ``items`` they carry their own. Texts are not kept.
 
-        ``updated`` takes every row with its grade, in the forms that know ``--updated``. Raises DataError naming the
+        ``updated`` gets every row with its grade, in the forms that know ``--updated``. Raises DataError naming the
         row that is wrong.
         """
         schema = {**GRADED, **dict.fromkeys(self.task.metrics, pl.Float64), **self.columns}
@@ -156,7 +146,7 @@ class OfflineForm:
         return pl.concat(parts)
 
     def _records(
-        self, rows: Iterable[FileRow], items: Sequence[Item] | None, updated: RowsFile | None
+        self, rows: Iterable[FileRow], items: Sequence[Item] | None, updated: list[FileRow] | None
     ) -> Iterator[Mapping[str, object]]:
         by_id: dict[str, list[Item]] = {}
         for item in items or ():
@@ -171,12 +161,20 @@ class OfflineForm:
             if lacking := [metric for metric in self.task.metrics if metric not in grade.marks]:
                 raise DataError(f"{where}: task {self.task.name!r} gives no mark for its metric {lacking[0]!r}")
             if updated is not None:
-                updated.add(self._updated(row, item, grade))
+                updated.append(self._updated(row, item, grade))
             record = {**self._record(row, item, prediction, grade), "asked": _asked(row, self.gold_columns)}
             yield {name: storable(value) for name, value in record.items()}
 
     def _id(self, row: FileRow, where: str) -> str:
-        return id_in(row, self.id_columns, where)
+        """Return the id in the first of the columns that has one. Raises DataError for none, and for what is no id."""
+        columns = self.id_columns
+        if not any(name in row for name in columns):
+            listed = " or ".join(map(repr, columns))
+            raise DataError(f"{where}: column {listed} is missing; the row has {', '.join(row)}")
+        value = next((row[name] for name in columns if row.get(name) is not None), None)
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise DataError(f"{where}: column {columns[0]!r} must be text or a whole number")
+        return str(value)
 
     def _item(self, row: FileRow, where: str) -> Item:
         """Make the item of a prediction that carries it. Raises ManifestError for a form whose predictions do not."""
@@ -187,7 +185,8 @@ class OfflineForm:
         return items[-1]
 
     def _grade(self, item: Item, row: FileRow, where: str) -> tuple[Prediction, Grade]:
-        return self._judged(item, self._response(row, where))
+        is_missing = row.get("is_missing") is True  # of a run
+        return self._judged(item, no_response("no reply") if is_missing else self._response(row, where))
 
     def _judged(self, item: Item, response: Response) -> tuple[Prediction, Grade]:
         """Grade one reply by the task itself."""
@@ -195,21 +194,17 @@ class OfflineForm:
         return prediction, self.task.grade(item, prediction)
 
     def _response(self, row: FileRow, where: str) -> Response:
-        if "error" not in row:
-            self._check_text(row, where)
+        if "error" not in row and self.text_column not in row:
+            raise DataError(
+                f"{where}: column {self.text_column!r} is missing; the columns are {', '.join(row)}: rename the one "
+                f"with the model's whole replies to {self.text_column!r}"
+            )
         text, error = row.get(self.text_column), row.get("error")
         if text is None:
             return no_response(error if isinstance(error, str) else "no reply")
         if not isinstance(text, str):
             raise DataError(f"{where}: column {self.text_column!r} must be text or null, not {type(text).__name__}")
         return response(text, row)
-
-    def _check_text(self, row: FileRow, where: str) -> None:
-        if self.text_column not in row:
-            raise DataError(
-                f"{where}: column {self.text_column!r} is missing; the columns are {', '.join(row)}: rename the one "
-                f"with the model's whole replies to {self.text_column!r}"
-            )
 
     def _record(self, row: FileRow, item: Item, prediction: Prediction, grade: Grade) -> dict[str, object]:
         """Return a graded row: its values by column."""
@@ -254,8 +249,9 @@ class OfflineForm:
 
 def offline_form(task: RuleTask, options: GradingOptions) -> OfflineForm:
     """Return the task's own form, else the plain one."""
-    form = FORMS.load(task.name) if task.name in FORMS.names() else OfflineForm
-    return cast("type[OfflineForm]", form)(task, options)
+    module, _, name = FORMS.get(task.name, "").partition(":")
+    form: type[OfflineForm] = getattr(import_module(module), name) if module else OfflineForm
+    return form(task, options)
 
 
 # ---- means ---------------------------------------------------------------------------------------------------------
@@ -284,16 +280,6 @@ def as_json(estimates: Mapping[str, Estimate]) -> dict[str, JsonValue]:
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
-
-
-def id_in(row: FileRow, columns: Sequence[str], where: str) -> str:
-    """Return the id in the first of the columns that has one. Raises DataError for none, and for what is no id."""
-    if not any(name in row for name in columns):
-        raise DataError(f"{where}: column {' or '.join(map(repr, columns))} is missing; the row has {', '.join(row)}")
-    value = next((row[name] for name in columns if row.get(name) is not None), None)
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise DataError(f"{where}: column {columns[0]!r} must be text or a whole number")
-    return str(value)
 
 
 def _asked(row: FileRow, gold_columns: Iterable[str]) -> str | None:
@@ -330,7 +316,7 @@ def no_response(why: str) -> Response:
 # ---- rows written ---------------------------------------------------------------------------------------------------
 
 
-def json_text(value: JsonValue) -> str:
+def json_text(value: object) -> str:
     """JSON as Python's own programs write it: an indent of 2, letters of every script as they are."""
     return json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
 
@@ -338,20 +324,3 @@ def json_text(value: JsonValue) -> str:
 def _plain(value: object) -> str:
     """Write a value that JSON lacks: bytes as base64, times and other types as text."""
     return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else str(value)
-
-
-class RowsFile:
-    """A JSON list in that form, written a row at a time to a text handle."""
-
-    def __init__(self, handle: IO[str]) -> None:
-        self._handle = handle
-        self._is_empty = True
-
-    def add(self, row: FileRow) -> None:
-        text = json_text([dict(row)])
-        self._handle.write(("[" if self._is_empty else ",") + text[1:-2])
-        self._is_empty = False
-
-    def close(self) -> None:
-        """Write the end of the list; the handle stays open."""
-        self._handle.write("[]" if self._is_empty else "\n]")

@@ -15,12 +15,12 @@ from typing import Literal
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.items import item_list
-from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
+from layton_batch.records import Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.benchmark_rows import ItemRow, bundled_file, with_folders
 from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings
 from layton_batch.tasks.reply_json import as_bool, as_text, joined, object_schema, read_reply, read_verdict, unread
-from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence
+from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, message
 from layton_batch.text import without_surrogates
 
 ANSWER_METRICS = ("answer_correct",)
@@ -113,7 +113,12 @@ class QaTask:
 
     def prompt(self, item: Item) -> Prompt:
         system = self._templates.render("participant_system", **self._switches(item))
-        return Prompt(system, parts_of(self._question("participant_question", item), item.images), self._answer_schema)
+        question = self._question("participant_question", item)
+        return Prompt(system, message(question, *item.images, self._rest(item)), self._answer_schema)
+
+    def _rest(self, item: Item) -> str:
+        """Return what follows the question and its pictures."""
+        return ""
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with a text answer; ``unparsed`` with the reason in the note; ``missing`` without a reply."""
@@ -148,7 +153,7 @@ class QaTask:
             submitted_justification=justification,
         )
         question = self._question("judge_question", item)
-        return Prompt(system, parts_of(question, item.images, material), self._verdict_schema)
+        return Prompt(system, message(question, *item.images, material), self._verdict_schema)
 
     def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
         fields = VERDICT_FIELDS if self._is_justified else VERDICT_FIELDS[:1]
@@ -232,13 +237,6 @@ def _check_options(columns: Mapping[str, JsonValue], reference: str | None, wher
 # ---- items to prompts ----------------------------------------------------------------------------------------------
 
 
-def parts_of(question: str, images: tuple[Image, ...], rest: str = "") -> tuple[str | Image, ...]:
-    """The user's message: the question, its pictures, and what follows."""
-    if images:
-        return (question, *images, rest) if rest else (question, *images)
-    return (f"{question}\n\n{rest}",) if rest else (question,)
-
-
 class Hints(list[dict[str, str]]):
     """Hints for a template's loop; written out by themselves, a line each, where a template only names them."""
 
@@ -252,11 +250,11 @@ def _shown(show: Callable[[str], str], text: str | None, unless: str | None = No
 
 def _framed(answer: str, justification: str | None, *, fenced: bool) -> str:
     """The participant's words, as the strings of a JSON object where they are fenced: nothing in them can end one."""
-    if justification is None:
-        return f'{{\n"answer": {answer}\n}}' if fenced else f"Answer: {answer}"
+    words = {"answer": answer} if justification is None else {"answer": answer, "justification": justification}
     if not fenced:
-        return f"Answer: {answer}\nJustification: {justification}"
-    return f'{{\n"answer": {answer},\n"justification": {justification}\n}}'
+        return "\n".join(f"{name.capitalize()}: {text}" for name, text in words.items())
+    fields = ",\n".join(f'"{name}": {text}' for name, text in words.items())
+    return f"{{\n{fields}\n}}"
 
 
 # ---- replies to predictions ----------------------------------------------------------------------------------------

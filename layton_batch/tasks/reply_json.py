@@ -70,15 +70,6 @@ class ReplyObject:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TextObject:
-    """An object, and where it begins and ends in the text."""
-
-    value: JsonObject
-    start: int
-    end: int
-
-
 def object_schema(name: str, fields: Mapping[str, str]) -> ResponseSchema:
     """The schema of a flat object with exactly these fields, in this order; each with its JSON type."""
     properties: JsonValue = {field: {"type": kind} for field, kind in fields.items()}
@@ -140,7 +131,7 @@ def read_reply(response: Response, fields: Sequence[str]) -> ReplyObject:
     if is_cut:
         return ReplyObject(None, "truncated")
     body = with_latex(without_thoughts(text))
-    answers = [value.value for value in objects(body) if any(field in value.value for field in fields)]
+    answers = [value for value, *_ in objects(body) if any(field in value for field in fields)]
     if any(answer != answers[0] for answer in answers):
         return ReplyObject(None, f"gives {len(answers)} objects with {fields[0]}, which differ")
     if answers:
@@ -204,8 +195,9 @@ def with_latex(text: str) -> str:
     return _ESCAPE.sub(lambda escape: escape.group() if escape["whole"] else r"\\", text) if "\\" in text else text
 
 
-def objects(text: str, on_fields: Callable[[Fields], None] | None = None) -> Iterator[TextObject]:
-    """Find the outermost whole objects of the text, in order; those within a broken one, too.
+def objects(text: str, on_fields: Callable[[Fields], None] | None = None) -> Iterator[tuple[JsonObject, int, int]]:
+    """Yield the outermost whole objects of the text, in order, and where each begins and ends; those within a broken
+    one, too.
 
     ``on_fields``: gets the fields of every whole object at any depth, perhaps several times.
     """
@@ -223,7 +215,7 @@ def objects(text: str, on_fields: Callable[[Fields], None] | None = None) -> Ite
         except (ValueError, RecursionError):
             position, faults = begin.start() + 1, faults + 1
         else:
-            yield TextObject(cast("JsonObject", value), begin.start(), position)
+            yield cast("JsonObject", value), begin.start(), position
 
 
 def _repaired(text: str, fields: Sequence[str]) -> ReplyObject:
@@ -231,10 +223,8 @@ def _repaired(text: str, fields: Sequence[str]) -> ReplyObject:
     if start < 0:
         return ReplyObject(None, "not JSON")
     part = text[start:]
-    if len(part) > MAX_REPAIR_CHARS:
-        return ReplyObject(None, f"not JSON, and too long to repair ({len(part):,} characters)")
-    if _depth(part) > MAX_REPAIR_DEPTH:
-        return ReplyObject(None, "not JSON, and nested too deep to repair")
+    if len(part) > MAX_REPAIR_CHARS or _depth(part) > MAX_REPAIR_DEPTH:
+        return ReplyObject(None, "not JSON, and too long or nested too deep to repair")
     if any(len(re.findall(rf"[\"'“]{field}[\"'”]\s*:", part)) > 1 for field in fields):
         return ReplyObject(None, "not one JSON object")
     from json_repair import repair_json
@@ -299,9 +289,9 @@ def _fields_and_rest(text: str) -> tuple[Fields, str]:
     fields: Fields = []
     rest: list[str] = []
     position = 0
-    for text_object in objects(text, fields.extend):
-        rest.append(text[position : text_object.start])
-        position = text_object.end
+    for _, start, end in objects(text, fields.extend):
+        rest.append(text[position:start])
+        position = end
     return fields, " ".join([*rest, text[position:]])
 
 

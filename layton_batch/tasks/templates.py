@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.errors import ManifestError
+from layton_batch.records import Image
 from layton_batch.text import IGNORABLE, did_you_mean, without_surrogates
 
 if TYPE_CHECKING:
@@ -119,10 +120,16 @@ class Templates:
         try:
             text = self._template(name).render(**values)
             return text if name in self._as_written else text.strip()
-        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise ManifestError(f"prompt template {name} ({self._path(name)}) fails: {error}") from error
-        except (RecursionError, MemoryError) as error:
-            reason = "it calls itself without end" if isinstance(error, RecursionError) else "it fills the memory"
+        except (
+            TemplateError,
+            ArithmeticError,
+            LookupError,
+            TypeError,
+            ValueError,
+            RecursionError,
+            MemoryError,
+        ) as error:
+            reason = str(error) or type(error).__name__
             raise ManifestError(f"prompt template {name} ({self._path(name)}) fails: {reason}") from error
 
     @cached_property
@@ -205,6 +212,18 @@ def block(text: str) -> str:
     longest = max(map(len, _TILDES.findall(clean))) if "~" in clean else 0
     line = "~" * max(_SHORTEST_FENCE, longest + 1)
     return f"{line}\n{clean}\n{line}"
+
+
+def message(*parts: str | Image) -> tuple[str | Image, ...]:
+    """Return the parts of a message without empty ones, neighbouring texts as one."""
+    joined: list[str | Image] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if isinstance(part, str) and isinstance(last, str):
+            joined[-1] = f"{last}\n\n{part}" if part else last
+        elif part:
+            joined.append(part)
+    return tuple(joined)
 
 
 def _escaped(match: re.Match[str]) -> str:

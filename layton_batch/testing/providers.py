@@ -34,11 +34,11 @@ from layton_batch.records import (
     Prompt,
     Request,
     Response,
-    ResponseSchema,
     Snapshot,
     Submission,
 )
 from layton_batch.states import PASSING, Lifecycle, RequestOutcome
+from layton_batch.tasks.reply_json import object_schema
 
 # ---- a server that answers as told
 
@@ -55,24 +55,21 @@ class HandlerCall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Behaviour of the server for one call. ``drop``: read it, then close the connection. ``hold``: never answer."""
+    """Behaviour of the server for one call. ``drop``: read it, then close the connection."""
 
     status: int = 200
     body: bytes = b"{}"
     headers: dict[str, str] = field(default_factory=dict)
     drop: bool = False
-    hold: bool = False
 
 
 class Loopback:
     """A context manager: an HTTP server on 127.0.0.1 that answers every call with what ``answer`` says and keeps
-    ``calls``. ``url`` has no trailing slash; ``called`` is set by the first call, which a client may have given up."""
+    ``calls``. ``url`` has no trailing slash."""
 
     def __init__(self, answer: Answer | Callable[[HandlerCall], Answer]) -> None:
         self.calls: list[HandlerCall] = []
-        self.called = threading.Event()
         self._answer = answer
-        self._closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -87,20 +84,11 @@ class Loopback:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._closing.set()
         self._server.shutdown()
         self._server.server_close()
 
-    def _decide(self, call: HandlerCall) -> Answer:
-        self.calls.append(call)
-        self.called.set()
-        answer = self._answer if isinstance(self._answer, Answer) else self._answer(call)
-        if answer.hold:
-            self._closing.wait(30)
-        return answer
-
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        decide = self._decide
+        calls, given = self.calls, self._answer
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -108,16 +96,21 @@ class Loopback:
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                answer = decide(HandlerCall(self.command, self.path, headers, body))
+                call = HandlerCall(self.command, self.path, headers, body)
+                calls.append(call)
+                answer = given if isinstance(given, Answer) else given(call)
                 self.close_connection = True
-                if answer.drop or answer.hold:
+                if answer.drop:
                     return
                 self.send_response_only(answer.status)
-                given = {"content-type": "application/json", "content-length": str(len(answer.body))}
-                given["date"] = self.date_time_string()
-                for name, value in (given | answer.headers).items():
+                usual = {
+                    "content-type": "application/json",
+                    "content-length": str(len(answer.body)),
+                    "date": self.date_time_string(),
+                    "connection": "close",
+                }
+                for name, value in (usual | answer.headers).items():
                     self.send_header(name, value)
-                self.send_header("connection", "close")
                 self.end_headers()
                 self.wfile.write(answer.body)
 
@@ -130,11 +123,6 @@ class Loopback:
 
 
 # ---- the provider contract
-
-
-def _claim(holds: object, otherwise: str) -> None:
-    if not holds:
-        raise AssertionError(otherwise)
 
 
 def _raised(call: Callable[[], object], expected: type[LaytonBatchError]) -> LaytonBatchError:
@@ -167,8 +155,7 @@ def _with(value: JsonValue, place: str | int, entry: JsonValue) -> JsonValue:
     return copy  # type: ignore[no-any-return]
 
 
-_FORM = '{"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], %s}'
-SCHEMA = ResponseSchema("reply", json.loads(_FORM % '"additionalProperties": false'))
+SCHEMA = object_schema("reply", {"answer": "string"})
 HOSTILE = 'Ein "Zeilen\nende",\r\u2028 ein halbes Zeichen \ud800, NUL \x00, 🦉 und </data>'
 KEY = "contract-test-key"
 
@@ -241,38 +228,36 @@ class ProviderContract:
     def test_encode_gives_the_same_single_line_every_time(self) -> None:
         request = self.request("c-1", "first", "second")
         line = request_line(self.make(None), request)
-        _claim(type(self.make(None).encode(request)) is dict, "encode does not give a dict")
-        _claim(line == request_line(self.make(None), request), "two instances encode one request differently")
-        _claim(b"\n" not in line and b"\r" not in line, "a line holds a raw line break")
+        assert type(self.make(None).encode(request)) is dict, "encode does not give a dict"
+        assert line == request_line(self.make(None), request), "two instances encode one request differently"
+        assert line.splitlines() == [line], "a line holds a raw line break"
 
     def test_encode_keeps_custom_id_and_hostile_text(self) -> None:
         line = request_line(self.make(None), self.request("A_z-09" * 10, HOSTILE))
-        _claim("A_z-09" * 10 in line.decode(), "the custom_id does not survive encode")
-        _claim("🦉 und </data>" in json.dumps(json.loads(line), ensure_ascii=False), "the text does not survive encode")
+        assert "A_z-09" * 10 in line.decode(), "the custom_id does not survive encode"
+        assert "🦉 und </data>" in json.dumps(json.loads(line), ensure_ascii=False), "the text does not survive encode"
 
     def test_images_are_encoded_where_they_are_declared(self) -> None:
         provider = self.make(None)
         if provider.capabilities.images:
             request = self.request("c-1", "What is this?", Image("image/png", "aW1hZ2U="))
             line = request_line(provider, request)
-            _claim(b"aW1hZ2U=" in line and b"image/png" in line, "the image is not in the line")
+            assert [b"aW1hZ2U=" in line, b"image/png" in line] == [True, True], "the image is not in the line"
 
     def test_limits_are_sane(self) -> None:
         limits = self.make(None).limits
-        _claim(
-            limits.max_requests > 0 and 0 < limits.max_line_bytes <= limits.max_bytes, "limits contradict each other"
-        )
-        _claim(
-            limits.window_seconds > 0 and limits.poll_seconds > 0 < limits.retention_seconds, "a time is not positive"
-        )
+        assert limits.max_requests > 0, "no request fits into a batch"
+        assert 0 < limits.max_line_bytes <= limits.max_bytes, "limits contradict each other"
+        times = limits.window_seconds, limits.poll_seconds, limits.retention_seconds
+        assert min(times) > 0, "a time is not positive"
 
     def test_every_status_means_something_legal(self) -> None:
         meanings = self.make(None).status_map.values()
         legal = (Lifecycle.IN_FLIGHT, Lifecycle.CANCELLING, Lifecycle.ENDED)
-        _claim({m.state for m in meanings} >= {Lifecycle.IN_FLIGHT, Lifecycle.ENDED}, "no status runs, or none ends")
+        assert {m.state for m in meanings} >= {Lifecycle.IN_FLIGHT, Lifecycle.ENDED}, "no status runs, or none ends"
         for means in meanings:
-            _claim(means.state in legal, f"{means.state} is not for a provider to say")
-            _claim((means.state is Lifecycle.ENDED) == (means.outcome is not None), "an outcome belongs to an end")
+            assert means.state in legal, f"{means.state} is not for a provider to say"
+            assert (means.state is Lifecycle.ENDED) == (means.outcome is not None), "an outcome belongs to an end"
 
     def test_lines_of_another_form_are_refused(self) -> None:
         for line in (b"", b"{", b"\xff", b"[]", b"null", b"7", b'"x"', b"{}", b'{"custom_id": 5}', b"[" * 100_000):
@@ -280,7 +265,7 @@ class ProviderContract:
 
     def test_a_missing_key_is_named(self) -> None:
         error = _raised(lambda: self.make(None).snapshot("b-1"), MissingKeyError)
-        _claim("KEY" in str(error), "the error does not name the environment variable")
+        assert "KEY" in str(error), "the error does not name the environment variable"
 
     # ---- claims over a server that carries batches out
 
@@ -289,10 +274,9 @@ class ProviderContract:
         _, provider_id = self.submitted(provider, tmp_path, "life")
         responses = self.responses(provider, self.ended(provider, provider_id))
         counts = Counter(response.custom_id for response in responses)
-        _claim(counts == {f"life-{number}": 1 for number in range(3)}, f"responses: {dict(counts)}")
-        _claim(
-            {response.outcome for response in responses} == {RequestOutcome.SUCCEEDED},
-            f"not all were answered: {responses}",
+        assert counts == {f"life-{number}": 1 for number in range(3)}, f"responses: {dict(counts)}"
+        assert {response.outcome for response in responses} == {RequestOutcome.SUCCEEDED}, (
+            f"not all were answered: {responses}"
         )
 
     def test_a_paid_reply_that_comes_damaged_is_never_bought_again_by_itself(self, tmp_path: Path) -> None:
@@ -305,9 +289,9 @@ class ProviderContract:
                 sound = provider.decode(line)
                 for bent in _bent(whole, (sound.custom_id,)):
                     response = provider.decode(json.dumps(bent).encode())
-                    _claim(response.custom_id == sound.custom_id, f"the request is lost: {bent}")
+                    assert response.custom_id == sound.custom_id, f"the request is lost: {bent}"
                     paid = response.outcome is RequestOutcome.SUCCEEDED
-                    _claim(paid or response.error_class not in PASSING, f"this would be bought again: {bent}")
+                    assert paid or response.error_class not in PASSING, f"this would be bought again: {bent}"
 
     def test_find_tells_our_batch_from_others(self, tmp_path: Path) -> None:
         provider = self.connect(self.sandbox_url)
@@ -317,10 +301,9 @@ class ProviderContract:
         self.ended(provider, other_id)
         for submission, ours, theirs in ((sent, provider_id, other_id), (other, other_id, provider_id)):
             matches = provider.find(submission)
-            _claim(ours in {match.provider_id for match in matches}, "our batch is not found")
-            _claim(
-                theirs not in {match.provider_id for match in matches if match.certain},
-                "another's batch is taken for ours",
+            assert ours in {match.provider_id for match in matches}, "our batch is not found"
+            assert theirs not in {match.provider_id for match in matches if match.certain}, (
+                "another's batch is taken for ours"
             )
 
     def test_cancel_after_the_end_is_no_error(self, tmp_path: Path) -> None:
@@ -335,7 +318,7 @@ class ProviderContract:
     def test_an_unknown_status_is_named(self) -> None:
         with Loopback(Answer(body=self.unknown_status)) as server:
             error = _raised(lambda: self.connect(server.url).snapshot("b-1"), UnknownStatusError)
-        _claim("pondering" in str(error).lower(), "the error does not name the status")
+        assert "pondering" in str(error).lower(), "the error does not name the status"
 
     def test_create_is_one_post_whatever_the_server_does(self, tmp_path: Path) -> None:
         answers: tuple[tuple[Answer, type[LaytonBatchError]], ...] = (
@@ -349,8 +332,8 @@ class ProviderContract:
             with Loopback(answer) as server:
                 provider = self.connect(server.url)
                 error = _raised(lambda p=provider, s=submission: p.create(s), expected)  # type: ignore[misc]
-                _claim(server.posts() == 1, f"{server.posts()} POSTs after {answer}")
-            _claim(KEY not in str(error), "the error shows the key")
+                assert server.posts() == 1, f"{server.posts()} POSTs after {answer}"
+            assert KEY not in str(error), "the error shows the key"
 
     def test_reads_that_fail_can_be_repeated(self) -> None:
         for answer in (Answer(500), Answer(503), Answer(429), Answer(drop=True)):

@@ -82,38 +82,34 @@ class RunSources:
 def copied_sources(folder: RunFolder, store: RunStore) -> Iterator[RunSources]:
     """Copy what a run is computed from into a temporary workspace: rows are copied, files are linked to."""
     with TemporaryDirectory(prefix=_PREFIX) as temporary:
-        yield copy_sources(folder, store, Workspace(Path(temporary).resolve()))
-
-
-def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> RunSources:
-    """Copy the sources of a run into an empty workspace."""
-    copy = workspace.run(store.run_id)
-    copy.root.mkdir()
-    copy.manifest.write_text(_without_place(folder.manifest.read_bytes(), str(folder.manifest)), encoding="utf-8")
-    manifest = _without_place(store.row().manifest, f"run {store.run_id} in its database")
-    engine = open_engine(sqlite_url(workspace.database))
-    try:
-        batches = copy_run(store, RunStore(engine, store.run_id), manifest)
-    finally:
-        engine.dispose()
-    left_out = folder.log, folder.manifest
-    files = [path for path in folder.root.iterdir() if path.suffix in (".json", ".jsonl") and path not in left_out]
-    files += [*folder.labels.glob("*"), *folder.history.glob("*"), *folder.tables.glob("items/*")]
-    for path in files:
-        if not path.name.startswith("."):
-            _link(path, copy.root / path.relative_to(folder.root))
-    for batch in batches:
-        original = folder.workspace.batch(batch.run_id, batch.batch_id)
-        target = workspace.batch(batch.run_id, batch.batch_id)
-        paths = original.raw_results
-        if not original.request_file.exists():
-            paths += original.answers.glob("*.parquet")  # they were imported: there is nothing else of them
-        for path in (original.request_file, *paths):
-            if path.exists():
-                _link(path, target.root / path.relative_to(original.root))
-        target.root.mkdir(parents=True, exist_ok=True)
-    board = folder.part("leaderboard", "leaderboard")
-    return RunSources(copy, tuple(batches), board.stat().st_mtime_ns if board.exists() else None)
+        workspace = Workspace(Path(temporary).resolve())
+        copy = workspace.run(store.run_id)
+        copy.root.mkdir()
+        copy.manifest.write_text(_without_place(folder.manifest.read_bytes(), str(folder.manifest)), encoding="utf-8")
+        manifest = _without_place(store.row().manifest, f"run {store.run_id} in its database")
+        engine = open_engine(sqlite_url(workspace.database))
+        try:
+            batches = copy_run(store, RunStore(engine, store.run_id), manifest)
+        finally:
+            engine.dispose()
+        left_out = folder.log, folder.manifest
+        files = [path for path in folder.root.iterdir() if path.suffix in (".json", ".jsonl") and path not in left_out]
+        files += [*folder.labels.glob("*"), *folder.history.glob("*"), *folder.tables.glob("items/*")]
+        for path in files:
+            if not path.name.startswith("."):
+                _link(path, copy.root / path.relative_to(folder.root))
+        for batch in batches:
+            original = folder.workspace.batch(batch.run_id, batch.batch_id)
+            target = workspace.batch(batch.run_id, batch.batch_id)
+            paths = original.raw_results
+            if not original.request_file.exists():
+                paths += original.answers.glob("*.parquet")  # they were imported: there is nothing else of them
+            for path in (original.request_file, *paths):
+                if path.exists():
+                    _link(path, target.root / path.relative_to(original.root))
+            target.root.mkdir(parents=True, exist_ok=True)
+        board = folder.part("leaderboard", "leaderboard")
+        yield RunSources(copy, tuple(batches), board.stat().st_mtime_ns if board.exists() else None)
 
 
 def _without_place(content: str | bytes, source: str) -> str:

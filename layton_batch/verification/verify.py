@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 import polars as pl
-from polars.testing import assert_frame_equal
+from polars.testing import assert_series_equal
 from sqlalchemy import and_, select
 
 from layton_batch.batches.run_costs import cost_report
+from layton_batch.clock import Clock
 from layton_batch.errors import DamagedTableError, DataError, MissingSourceError
-from layton_batch.files import tables
+from layton_batch.files import limits, tables
+from layton_batch.files.addresses import fetch, fetch_below
 from layton_batch.files.atomic import changed_files
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
@@ -28,7 +32,17 @@ from layton_batch.runs.labels import read_label_actions
 from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import event_row, open_store, recorded_files
 from layton_batch.settings import Settings
-from layton_batch.site.build import ANSWERS, DIGESTS, FRONT, MARKER, SOURCES, build_site, differing_files, made_from
+from layton_batch.site.build import (
+    ANSWERS,
+    DIGESTS,
+    FRONT,
+    MARKER,
+    SOURCES,
+    build_site,
+    differing_files,
+    is_file_name,
+    made_from,
+)
 from layton_batch.states import OPEN
 from layton_batch.store import schema
 from layton_batch.store.engine import shown
@@ -69,30 +83,21 @@ def verify_run(folder: RunFolder, settings: Settings) -> Verification:
     """
     checked = Verification(folder.root.name)
     try:
-        _verify_run(folder, settings, checked)
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        ArithmeticError,
-    ) as error:  # of a value in the database: files have digests
+        with open_store(folder, settings) as store:
+            checked.differences += check_inputs(folder, store, checked)
+            checked.differences += check_rows(folder, store, stored_manifest(folder))
+            if checked.differences:  # what is computed from damaged files is worth nothing
+                checked.differences += check_computed(folder, checked)
+                return checked
+            progress = read_progress(store)
+            with copied_sources(folder, store) as sources:
+                checked.differences += _check_others(folder, store, sources)
+                recompute(sources, Settings(settings.cwd), checked)
+                checked.differences += compare_run(folder, sources, progress, checked)
+    except (ValueError, LookupError, TypeError, ArithmeticError) as error:  # of a value in the database
         kind = type(error).__name__
         checked.differences.append(f"{folder.workspace.root}: the run's rows cannot be read ({kind}: {error})")
     return checked
-
-
-def _verify_run(folder: RunFolder, settings: Settings, checked: Verification) -> None:
-    with open_store(folder, settings) as store:
-        checked.differences += check_inputs(folder, store, checked)
-        checked.differences += check_rows(folder, store, stored_manifest(folder))
-        if checked.differences:  # what is computed from damaged files is worth nothing
-            checked.differences += check_computed(folder, checked)
-            return
-        progress = read_progress(store)
-        with copied_sources(folder, store) as sources:
-            checked.differences += _check_others(folder, store, sources)
-            recompute(sources, Settings(settings.cwd), checked)
-            checked.differences += compare_run(folder, sources, progress, checked)
 
 
 def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> Iterator[str]:
@@ -314,6 +319,68 @@ def _compare_pages(site: Path, sources: RunSources, checked: Verification, setti
         yield from compare_folders(site, pages, without={ANSWERS, SOURCES, DIGESTS})
 
 
+# ---- a site over HTTP: the files that its list of digests names are downloaded -----------------------------------
+
+
+_PAGE = "index.html"
+
+
+def verify_url(url: str, settings: Settings, clock: Clock) -> list[Verification]:
+    """Check the site at an address as :func:`verify_site` checks one in a folder. Messages name its files by address.
+
+    Raises DataError where the site cannot be read, is larger than the limits allow, or names files elsewhere.
+    """
+    address = _address(url)
+    with TemporaryDirectory(prefix="layton-batch-site-") as temporary:
+        folder = Path(temporary).resolve() / "site"
+        try:
+            names = _download(address, folder, clock)
+            if FRONT in names and MARKER not in names:
+                for name in listed_runs(folder / FRONT):
+                    _download(f"{address}{name}/", folder / name, clock)
+            results = verify_site(folder, settings)
+        except DataError as error:
+            raise DataError(str(error).replace(f"{folder}/", address)) from error
+        for result in results:
+            result.differences = [line.replace(f"{folder}/", address) for line in result.differences]
+        results[0].name = address
+    return results
+
+
+def _address(url: str) -> str:
+    """Return the address of the site's folder, with a slash at its end, by that of the folder or of its first page."""
+    parts = urlsplit(url)
+    path = parts.path.removesuffix(_PAGE).removesuffix(DIGESTS)
+    return urlunsplit((parts.scheme, parts.netloc, path if path.endswith("/") else f"{path}/", "", ""))
+
+
+def _download(address: str, folder: Path, clock: Clock) -> Sequence[str]:
+    """Download a site's list of digests and the files that the list names; return their names. Those that are not there
+    are left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fetch(f"{address}{DIGESTS}", folder / DIGESTS, token=None, clock=clock)
+    names = _listed_files(folder / DIGESTS, address)
+    fetch_below(address, names, folder, clock)
+    return names
+
+
+def _listed_files(path: Path, address: str) -> Sequence[str]:
+    """Return the names that a stranger's list of digests holds. Raises DataError where it is none, where a name leads
+    elsewhere, and where the files are more or larger than the limits allow."""
+    limits.check_document(path, f"{address}{DIGESTS}")
+    try:
+        files = {str(name): int(file["bytes"]) for name, file in orjson.loads(path.read_bytes())["files"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{address}{DIGESTS}: is no list of a site's files") from error
+    limits.LIMITS.check("members", len(files), f"{address}{DIGESTS}", "the site has")
+    limits.check_download(sum(files.values()), address)
+    folders = {str(folder) for name in files for folder in PurePosixPath(name).parents}
+    for name in files:
+        if name in folders or not is_file_name(name):
+            raise DataError(f"{address}{DIGESTS}: {name[:200]!r} is no file of the site")
+    return sorted(files)
+
+
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 _MOST_NAMED = 20
@@ -440,22 +507,18 @@ def _differing_row(stored: Path, computed: Path) -> str | None:
     if own.schema != again.schema or own.height != again.height:
         return f"{own.height} rows with {own.width} columns, where {again.height} with {again.width} are computed"
     for column in own.columns:
-        if column == "error_message" or _equal(own.select(column), again.select(column)):
+        if column == "error_message" or _equal(own[column], again[column]):
             continue
-        first, last = 0, own.height  # the first row that differs is among these
-        while last - first > 1:
-            middle = (first + last) // 2
-            if _equal(own.select(column)[first:middle], again.select(column)[first:middle]):
-                first = middle
-            else:
-                last = middle
-        return f"row {first + 1}, {column}: {own[column][first]!r:.100}, computed {again[column][first]!r:.100}"
+        row = bisect_left(
+            range(own.height), True, key=lambda row: not _equal(own[column][: row + 1], again[column][: row + 1])
+        )
+        return f"row {row + 1}, {column}: {own[column][row]!r:.100}, computed {again[column][row]!r:.100}"
     return None
 
 
-def _equal(own: pl.DataFrame, again: pl.DataFrame) -> bool:
+def _equal(own: pl.Series, again: pl.Series) -> bool:
     try:
-        assert_frame_equal(own, again, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+        assert_series_equal(own, again, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
     except AssertionError:
         return False
     return True

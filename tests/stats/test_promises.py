@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.stats import rankdata
 
 from layton_batch.stats.counts import FloatArray, LabelledAnswers, Predictions
-from layton_batch.stats.marks import mark_draws, mark_scores
+from layton_batch.stats.marks import mark_estimates
 from layton_batch.stats.ranks import rank_ranges
 from tests.support.tiers import tiered
 
@@ -104,7 +104,6 @@ def test_the_range_of_a_rule_does_not_hang_on_the_marks_of_the_board() -> None:
     span = (-1.0, 1.0)
     lows = []
     for board in (marks, np.vstack([marks, np.r_[-1.0, np.ones(19)]])):
-        draws = mark_draws(board, seed=0, draws=20_000, span=span)
-        lows.append(float(mark_scores(board, draws, span=span).lower[0]))
+        lows.append(float(mark_estimates(board, seed=0, draws=20_000, span=span).lower[0]))
     assert lows[0] == pytest.approx(lows[1], abs=0.01)
     assert lows[0] == pytest.approx(2 * float(stats.beta.ppf(0.025, 20.5, 0.5)) - 1, abs=0.01)

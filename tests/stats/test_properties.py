@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from layton_batch.stats.counts import LabelledAnswers, Predictions, count
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import summarize
-from layton_batch.stats.paper import paper_scores
+from layton_batch.stats.paper import NO_LABEL, paper_scores
 from layton_batch.stats.ranks import rank_ranges, score_ranks
 
 from .boards import rows_of, scored
@@ -99,7 +99,7 @@ def test_every_score_is_possible_or_a_gap_with_a_reason(seed: int) -> None:
         refused = int((counts.own_labels[i] - counts.own_positives[i]).sum() + counts.known_zeros[i])
         assert known <= low <= high <= int(counts.items[i]) - refused
     for paper in paper_scores(counts):
-        assert (paper.score is None) == (paper.reason is not None)
+        assert (paper.score is None) == (NO_LABEL in paper.flags)
         if paper.score is not None:
             assert paper.lower is not None
             assert paper.upper is not None

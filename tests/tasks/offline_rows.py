@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from layton_batch.tasks import load_task
-from layton_batch.tasks.offline import FileRow, GradingOptions, OfflineForm, RowsFile, offline_form
+from layton_batch.tasks.offline import FileRow, GradingOptions, OfflineForm, offline_form
 from layton_batch.tasks.protocol import TaskOptions
 
 
@@ -18,7 +18,7 @@ def form(task: str, protocol: str | None = None, **asked: Any) -> OfflineForm:
 
 
 def graded(
-    of: OfflineForm, items: Iterable[FileRow] | None, rows: Iterable[FileRow], updated: RowsFile | None = None
+    of: OfflineForm, items: Iterable[FileRow] | None, rows: Iterable[FileRow], updated: list[FileRow] | None = None
 ) -> pl.DataFrame:
     """The graded rows."""
     return of.graded(rows, None if items is None else of.items(items), updated)

@@ -9,16 +9,21 @@ may have ``finish_reason``: the corrected protocol reads no answer out of a refu
 lighteval's own files stand below a folder ``results``. ``results/<model>/results_<time>.json`` has the totals of a run,
 and ``details/<model>/<time>/details_<task>_<time>.parquet`` its replies, a row a question, with ``doc`` (query,
 choices, gold_index, id) and ``model_response`` (text). The last choice is "I don't know".
+
+The published vote of an ensemble is on outcomes (right, wrong, neither), which nobody could hold without the gold
+letters: two wrong models outvote a right one even if their letters differ.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
+from math import inf, sqrt
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import polars as pl
@@ -27,7 +32,6 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.mcq_idk.published_table import TableRow, ensemble_votes, markdown, ordered, vote_estimates
 from layton_batch.tasks.mcq_idk.task import (
     CORRECTED,
     MAX_OPTIONS,
@@ -43,11 +47,11 @@ from layton_batch.tasks.offline import (
     Document,
     Estimate,
     FileRow,
+    ModelEstimates,
     ModelFile,
     OfflineForm,
     as_json,
     estimates_in,
-    id_in,
 )
 from layton_batch.text import first_of, plural
 
@@ -59,7 +63,6 @@ TOTALS, DETAILS = "results_*.json", "details_*.parquet"
 """The names of lighteval's two kinds of file."""
 _DAY = len("2025-10-09")
 _TIME = re.compile(r"_\d{4}-\d\d-\d\dT[\d.:-]+$")
-_Run = TypeVar("_Run")
 
 
 class _ModelConfig(msgspec.Struct):
@@ -107,25 +110,27 @@ def models_of(path: Path, benchmark: str | None, *, every_run: bool) -> list[Mod
 
 def _models_of_folder(folder: Path, benchmark: str | None, *, every_run: bool) -> list[ModelFile]:
     details = [(*_detail_of(path), path) for path in sorted(folder.rglob(DETAILS)) if path.is_file()]
-    totals = [(name, file) for path in sorted(folder.rglob(TOTALS)) for name, file in _totals(path).items()]
-    wanted = _chosen({name for _, name, _ in details} | {name for name, _ in totals}, folder, benchmark)
-    replies = [(model, path) for model, name, path in details if name == wanted]
-    published = [file for name, file in totals if name == wanted]
-    if every_run:
-        graded = _by_date((model, path.parent.name, path) for model, path in replies)
-        without = _by_date((file.name, file.path.stem.removeprefix("results_"), file) for file in published)
-    else:
-        graded, without = dict(replies), {file.name: file for file in published}
-    rest = [ModelFile(name, file.path, file.published) for name, file in without.items() if name not in graded]
-    return [*(ModelFile(name, path) for name, path in graded.items()), *rest]
+    replies = [(name, path.parent.name, ModelFile(model, path)) for model, name, path in details]
+    totals = [
+        (name, path.stem.removeprefix("results_"), file)
+        for path in sorted(folder.rglob(TOTALS)) for name, file in _totals(path).items()
+    ]  # fmt: skip
+    wanted = _chosen({name for name, *_ in (*replies, *totals)}, folder, benchmark)
+    graded, published = (
+        _named((time, file) for name, time, file in runs if name == wanted) if every_run
+        else {file.name: file for name, _, file in runs if name == wanted}
+        for runs in (replies, totals)
+    )  # fmt: skip
+    return [*graded.values(), *(file for name, file in published.items() if name not in graded)]
 
 
-def _by_date(runs: Iterable[tuple[str, str, _Run]]) -> dict[str, _Run]:
-    """Name runs (model, time, run) by model and day; by the time of day too where a day has several."""
-    by_name: dict[str, _Run] = {}
-    for model, time, run in runs:
-        day = f"{model} ({time[:_DAY]})"
-        by_name[f"{model} ({time})" if day in by_name else day] = run
+def _named(runs: Iterable[tuple[str, ModelFile]]) -> dict[str, ModelFile]:
+    """Name runs, of which each has its time, by model and day; by the time of day too where a day has several."""
+    by_name: dict[str, ModelFile] = {}
+    for time, file in runs:
+        day = f"{file.name} ({time[:_DAY]})"
+        name = f"{file.name} ({time})" if day in by_name else day
+        by_name[name] = replace(file, name=name)
     return by_name
 
 
@@ -233,15 +238,15 @@ class McqForm(OfflineForm):
 
     def items(self, rows: Iterable[FileRow]) -> Sequence[Item]:
         items_by_id: dict[str, Item] = {}
-        first_alone = self.protocol != CORRECTED
+        protocol = self.protocol or CORRECTED
         for number, row in enumerate(rows, 1):
             if row.get("gold") is None and not _OPTION_COLUMNS.isdisjoint(name.strip().lower() for name in row):
                 item = item_from(row, number, split="", seed=None)
             else:
-                name = id_in(row, self.id_columns, f"item row {number}")
+                name = self._id(row, f"item row {number}")
                 item = _item(name, row, f"item row {number} (item {name!r})")
             other = items_by_id.setdefault(item.id, item)
-            if item_key(other, first_alone=first_alone) != item_key(item, first_alone=first_alone):
+            if item_key(other, protocol) != item_key(item, protocol):
                 raise DataError(f"item row {number}: item {item.id!r} is there twice, with different gold")
         return list(items_by_id.values())
 
@@ -251,7 +256,7 @@ class McqForm(OfflineForm):
                 f"{where}: nothing says which letter is right: give the items with --items FILE, or the predictions a "
                 "column 'gold'"
             )
-        return _item(id_in(row, self.id_columns, where), row, where)
+        return _item(self._id(row, where), row, where)
 
     def _chosen(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
         item = super()._chosen(items, row, where)
@@ -269,7 +274,7 @@ class McqForm(OfflineForm):
         return item
 
     def _response(self, row: FileRow, where: str) -> Response:
-        is_empty = self.text_column in row and row[self.text_column] is None and row.get("is_missing") is not True
+        is_empty = self.text_column in row and row[self.text_column] is None
         return super()._response({**row, self.text_column: ""} if is_empty else row, where)
 
     def _record(self, row: FileRow, item: Item, prediction: Prediction, grade: Grade) -> dict[str, object]:
@@ -296,21 +301,24 @@ class McqForm(OfflineForm):
 
     def ensemble(self, frames: Sequence[pl.DataFrame]) -> Document:
         votes = ensemble_votes(frames)
-        if not votes:
+        if votes.is_empty():
             raise DataError("they have no item in common")
         return {"metrics": as_json(vote_estimates(votes)), "n": len(votes)}
 
     def table(self, documents: Mapping[str, Document]) -> str:
-        return markdown(_table_rows(documents)) + "\n"
+        return markdown(_in_order(documents)) + "\n"
 
     def chart(self, documents: Mapping[str, Document], title: str) -> alt.LayerChart:
         from layton_batch.tasks.mcq_idk.bar_chart import bar_chart  # a second, which tables need not pay
 
-        return bar_chart(_table_rows(documents), title, clip_negative=self.protocol != CORRECTED)
+        return bar_chart(_in_order(documents), title, clip_negative=self.protocol != CORRECTED)
 
 
-def _table_rows(documents: Mapping[str, Document]) -> list[TableRow]:
-    return ordered(TableRow(name, estimates_in(document)) for name, document in documents.items())
+def _in_order(documents: Mapping[str, Document]) -> ModelEstimates:
+    """Return the estimates of each model by trad_score, highest first, models without a score last."""
+    none = Estimate(-inf, None)
+    rows = [(name, estimates_in(document)) for name, document in documents.items()]
+    return dict(sorted(rows, key=lambda row: -row[1].get("trad_score", none).mean))
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
@@ -333,3 +341,63 @@ def _item(name: str, row: FileRow, where: str) -> Item:
     is_whole = isinstance(listed, list) and len(listed) == n_options
     options: JsonValue = listed if is_whole else list(letters)
     return Item(name, "", "", "", payload={"options": options, "gold": letter})
+
+
+# ---- the table: every blank of the Markdown -----------------------------------------------------------------------
+
+
+_MARKDOWN = re.compile(r"([\\`*\[\]<>|])")
+
+
+def markdown(models: ModelEstimates) -> str:
+    """Return the table of the models as they come, without a line break at its end."""
+    header = ["Model", *(f"{metric} ± se" for metric in METRICS)]
+    lines = [[plain_cell(name), *(cell(row.get(metric)) for metric in METRICS)] for name, row in models.items()]
+    widths = [max(3, *(len(line[i]) for line in (header, *lines))) for i in range(len(header))]
+    rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
+    padded = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in (header, *lines)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (padded[0], rule, *padded[1:]))
+
+
+def cell(estimate: Estimate | None) -> str:
+    """Percent with two decimals: "64.65 ± 3.41", "64.65" without a standard error, "-" without a value."""
+    if estimate is None:
+        return "-"
+    value = f"{estimate.mean * 100:.2f}"
+    return value if estimate.se is None else f"{value} ± {estimate.se * 100:.2f}"
+
+
+def plain_cell(name: str) -> str:
+    """Return a name that can end neither its cell nor its line, and is nothing but text."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in name)
+    return _MARKDOWN.sub(r"\\\1", " ".join(shown.split()))
+
+
+# ---- several models as one: a vote on every item that all of them replied to ---------------------------------------
+
+
+def ensemble_votes(frames: Sequence[pl.DataFrame]) -> pl.Series:
+    """Return the published vote on each item that all models have: +1 right, -1 wrong, 0 neither or a tie.
+
+    ``frames``: each model's graded rows. An unreadable reply votes 0, not -1.
+    """
+    vote = pl.col("idk_score") + pl.col("extract_fail")
+    votes = pl.concat(frame.select("item_id", vote=vote).unique("item_id", keep="last") for frame in frames)
+    right, wrong, neither = ((pl.col("vote") == vote).sum() for vote in (1, -1, 0))
+    by_item = votes.group_by("item_id").agg(pl.len(), right=right, wrong=wrong, neither=neither)
+    majority = (
+        pl.col(name) > pl.max_horizontal(other, "neither") for name, other in (("right", "wrong"), ("wrong", "right"))
+    )
+    is_right, is_wrong = (column.cast(pl.Int64) for column in majority)
+    return by_item.filter(len=len(frames)).select(is_right - is_wrong).to_series()
+
+
+def vote_estimates(votes: pl.Series) -> dict[str, Estimate]:
+    """Return estimates like the published table.
+
+    Abstentions include ties and unreadable replies, and nothing fails to extract. Standard errors come from the
+    population's variance (n), unlike a single model's.
+    """
+    marks = zip(METRICS, (votes == 1, votes, votes == 0, votes * 0), strict=True)
+    columns = {metric: column.cast(pl.Float64).to_numpy() for metric, column in marks}
+    return {name: Estimate(float(x.mean()), float(x.std() / sqrt(len(x)))) for name, x in columns.items()}

@@ -10,26 +10,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 _LETTER = r"(?P<letter>[A-E]|\([A-E]\))"
 _MARKED = rf"(?:\*\*)?{_LETTER}(?:\*\*)?(?:\.|,|\s?:| |$)"
 _TAIL_CHARS = 200
 
-# p50: only the first blank of a run may begin `\s++is`; the others would find the same "is" or none.
+# The second: only the first blank of a run may begin `\s++is`; the others would find the same "is" or none.
 _STAGE_1: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (name, re.compile(pattern))
-    for name, pattern in (
-        ("p0", rf"(?i:final answer is):?\s*+{_LETTER}\.?\s?I hope"),
-        ("p50", rf"(?i:final answer.{{0,100}}?)(?<!\s)\s++is:?\s*+{_LETTER}"),
-        ("p100", rf"(?i:answer)\s?:.{{0,50}}?(?:^| ){_MARKED}"),
-        ("p150", rf"(?i:answer).{{0,50}}?(?:^| ){_MARKED}"),
-        ("p200", rf"^{_MARKED}"),
-        ("p210", rf"\n{_MARKED}"),
+    (needed, re.compile(pattern))
+    for needed, pattern in (
+        ("i hope", rf"(?i:final answer is):?\s*+{_LETTER}\.?\s?I hope"),
+        ("final answer", rf"(?i:final answer.{{0,100}}?)(?<!\s)\s++is:?\s*+{_LETTER}"),
+        ("answer", rf"(?i:answer)\s?:.{{0,50}}?(?:^| ){_MARKED}"),
+        ("answer", rf"(?i:answer).{{0,50}}?(?:^| ){_MARKED}"),
+        ("", rf"^{_MARKED}"),
+        ("", rf"\n{_MARKED}"),
     )
 )
-_NEEDS = {"p0": "i hope", "p50": "final answer", "p100": "answer", "p150": "answer"}
+"""Groups of the first stage, each with folded words without which it finds nothing."""
 
 _HASH = re.compile(r"###([A-K])###", re.IGNORECASE)
 _BOXED = tuple(
@@ -48,50 +46,27 @@ _ANSWER = re.compile(r"\banswer\s*+[:\-]?\s*+([A-K])\b", re.IGNORECASE)
 _OPTION = re.compile(r"\b(?:option|choice)\s*+([A-K])\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class LetterReading:
-    """Letter of a reply, and the rule that found it; None without one."""
-
-    letter: str | None = None
-    rule: str | None = None
-
-    @property
-    def stage(self) -> Literal["primary", "fallback", "none"]:
-        """Return the stage of the rule."""
-        if self.rule is None:
-            return "none"
-        return "primary" if any(self.rule == name for name, _ in _STAGE_1) else "fallback"
-
-
-def read_original(text: str) -> LetterReading:
-    """The letter in a text whose thoughts are out already. It may be one that the item has no option for."""
+def read_original(text: str) -> str | None:
+    """Return the letter in a text without thoughts, None without one; the item may have no option for it."""
     # Under IGNORECASE "ſ" is an s; so it is to casefold, which makes these tests without misses.
     folded = text.casefold()
-    for rule, pattern in _STAGE_1:
-        if _NEEDS.get(rule, "") not in folded:
+    for needed, pattern in _STAGE_1:
+        if needed not in folded:
             continue
         last = None
         for last in pattern.finditer(text):  # noqa: B007  # the last match is the one that ends furthest right
             pass
         if last is not None:
-            return LetterReading(last["letter"].strip("()"), rule)
-    for rule, letter in _stage_2(text, folded):
-        if letter is not None:
-            return LetterReading(letter.upper(), rule)
-    return LetterReading()
+            return str(last["letter"].strip("()"))
+    return next((letter.upper() for letter in _stage_2(text, folded)), None)
 
 
-def _stage_2(text: str, folded: str) -> Iterator[tuple[str, str | None]]:
-    yield "hash", next(reversed(_HASH.findall(text)), None)
+def _stage_2(text: str, folded: str) -> Iterator[str]:
+    yield from reversed(_HASH.findall(text))
     for pattern in _BOXED if "boxed" in folded else ():
-        yield "boxed", _first(pattern, text)
-    yield "answer", _first(_ANSWER, text)
-    yield "option", _first(_OPTION, text[-_TAIL_CHARS:])
-
-
-def _first(pattern: re.Pattern[str], text: str) -> str | None:
-    match = pattern.search(text)
-    return None if match is None else match[1]
+        yield from pattern.findall(text)
+    yield from _ANSWER.findall(text)
+    yield from _OPTION.findall(text[-_TAIL_CHARS:])
 
 
 # ---- thoughts ------------------------------------------------------------------------------------------------------

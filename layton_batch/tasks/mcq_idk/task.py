@@ -19,8 +19,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 from types import MappingProxyType
@@ -64,34 +64,22 @@ def shuffled_order(item_id: str, n_options: int, seed: int) -> tuple[int, ...]:
     return tuple(sorted(range(n_options), key=keys.__getitem__))
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """Key of an item: the right letters (several only for options of one text) and how many
-    real options there are."""
+def item_key(item: Item, protocol: str) -> tuple[str, int]:
+    """Return the right letters of an item (several only for options of one text) and how many real options there are.
 
-    gold: str
-    n_options: int
-
-
-def item_key(item: Item, *, first_alone: bool) -> Key:
-    """Return the key of an item of this task. Raises DataError where its payload is not what the task made it.
-
-    ``first_alone``: as published, the right option is looked for by its text, so that of two equal options the first is
-    right and the other wrong; otherwise both are.
+    As published, the right option is looked for by its text, so that of two equal options the first is right and the
+    other wrong; in the corrected protocol both are right. Raises DataError where the payload is not what the task made
+    it.
     """
     options, gold = item.payload.get("options"), item.payload.get("gold")
     if not isinstance(options, list) or not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
         raise DataError(f"item {item.id!r}: its payload has no list of options")
     if not isinstance(gold, str) or len(gold) != 1 or gold not in option_letters(len(options)):
         raise DataError(f"item {item.id!r}: its payload has no gold letter")
-    same = _of_one_text(options, gold)
-    return Key(same[0] if first_alone else same, len(options))
-
-
-def _of_one_text(options: Sequence[JsonValue], gold: str) -> str:
     letters = option_letters(len(options))
     right = options[letters.index(gold)]
-    return "".join(letter for letter, option in zip(letters, options, strict=True) if option == right)
+    same = "".join(letter for letter, option in zip(letters, options, strict=True) if option == right)
+    return same if protocol == CORRECTED else same[0], len(options)
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
@@ -401,35 +389,25 @@ class McqIdkTask:
             return prediction
         options = item.payload.get("options")
         n_options = len(options) if isinstance(options, list) else MAX_OPTIONS
-        letter = self._letter(prediction.raw_text, prediction.ending, n_options)
+        # the original scores the text of a refusal too
+        is_refused = self.protocol == CORRECTED and prediction.ending is FinishReason.REFUSAL
+        letter = None if is_refused else read_letter(prediction.raw_text or "", self.protocol, n_options)
         if letter is None:
             return replace(prediction, note=prediction.note or "no letter")
         kind = PredictionKind.ABSTAINED if letter == idk_letter(n_options) else PredictionKind.ANSWERED
         return replace(prediction, kind=kind, answer=letter)
 
     def grade(self, item: Item, prediction: Prediction) -> Grade:
-        """Marks of the reply, read again among the item's own letters. No readable letter costs a point, as published.
+        """Return the marks of the letter that was read. No readable letter costs a point, as published.
 
         The tag is ``wrong``, ``abstained``, ``no_letter``, ``truncated``, ``refused`` or ``missing``; None if right.
         """
         try:
-            key = self.key(item)
+            gold, n_options = item_key(item, self.protocol)
         except DataError as error:
             return Grade(item.id, prediction.model, dict.fromkeys(METRICS, 0.0), "ungradable", str(error))
-        is_missing = prediction.kind is PredictionKind.MISSING
-        letter = None if is_missing else self._letter(prediction.raw_text, prediction.ending, key.n_options)
-        outcome = outcome_of(letter, key.gold, idk_letter(key.n_options))
+        outcome = outcome_of(prediction.answer, gold, idk_letter(n_options))
         return Grade(item.id, prediction.model, dict(MARKS[outcome]), tag_of(outcome, prediction))
-
-    def key(self, item: Item) -> Key:
-        """Return the key of an item. Raises DataError where its payload is not what the task made it."""
-        return item_key(item, first_alone=self.protocol != CORRECTED)
-
-    def _letter(self, raw: str | None, ended: FinishReason | None, n_options: int) -> str | None:
-        """Read the letter. The original scores the text of a refusal too; corrected, a refusal has no letter."""
-        if self.protocol == CORRECTED and ended is FinishReason.REFUSAL:
-            return None
-        return read_letter(raw or "", self.protocol, n_options)
 
 
 def tag_of(outcome: str, prediction: Prediction) -> str | None:
@@ -443,14 +421,13 @@ def tag_of(outcome: str, prediction: Prediction) -> str | None:
     return ENDINGS.get(prediction.ending, outcome)
 
 
-@lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
 def read_letter(text: str, protocol: str, n_options: int) -> str | None:
     """Read the letter of a reply, None without one.
 
     The original knows no number of options: it reads A-E in prose and A-K in the requested forms, whatever was asked.
     """
     if protocol != CORRECTED:
-        return read_original(without_think_blocks(text)).letter
+        return read_original(without_think_blocks(text))
     return read_corrected(without_thoughts(text), n_options)
 
 

@@ -25,7 +25,7 @@ from layton_batch.files.sources import stream_rows
 from layton_batch.records import Grade, Item, JsonValue, Prediction
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import Columns, Document, FileRow, GradingOptions, OfflineForm, no_response, response
+from layton_batch.tasks.offline import Columns, Document, FileRow, GradingOptions, OfflineForm
 from layton_batch.tasks.protocol import RuleTask
 from layton_batch.tasks.rome.published import ORIGINAL, RomeGrade
 from layton_batch.tasks.rome.task import RuleGrade, rule_of
@@ -38,8 +38,7 @@ class RomeForm(OfflineForm):
     id_columns = ("question_id",)
     text_column = "answer"
     gold_columns = ("evaluator_kwargs",)
-    columns: ClassVar[Columns] = {"task": pl.String, "score": pl.Float64, "is_whole": pl.Boolean}
-    no_reply = ""
+    columns: ClassVar[Columns] = {"task": pl.String, "is_whole": pl.Boolean}
 
     def __init__(self, task: RuleTask, options: GradingOptions) -> None:
         super().__init__(task, options)
@@ -64,10 +63,8 @@ class RomeForm(OfflineForm):
         return Item(self._id(row, where), "", "", "", payload=row)
 
     def _grade(self, item: Item, row: FileRow, where: str) -> tuple[Prediction, Grade]:
-        answer = row.get("answer")
-        if isinstance(answer, str):
-            gone = row.get("is_missing") is True and not answer
-            return self._judged(item, no_response("no reply") if gone else response(answer, row))
+        if isinstance(row.get("answer"), str) or row.get("is_missing") is True:
+            return super()._grade(item, row, where)
         prediction = Prediction(item.id, "", PredictionKind.UNPARSED, note="no answer")
         grade = self.task.grade(item, prediction)
         if rule_of(item) is not None:
@@ -82,7 +79,6 @@ class RomeForm(OfflineForm):
             **super()._record(row, item, prediction, grade),
             "accuracy": float(mark.score),
             "task": name if task else "all",  # nothing, "" and 0 go to the bucket of all
-            "score": float(mark.score),
             "is_whole": isinstance(mark.score, int),
         }
 
@@ -105,7 +101,7 @@ class RomeForm(OfflineForm):
         """Return the published ``scores.json``: each bucket has one part, itself. A bucket called like a total replaces
         the total in the original, and gets a suffix otherwise. Whole sums stay whole."""
         buckets: dict[str, tuple[float, int]] = {}
-        for task, score, is_whole in frame.select("task", "score", "is_whole").iter_rows():
+        for task, score, is_whole in frame.select("task", "accuracy", "is_whole").iter_rows():
             total, count = buckets.get(task, (0, 0))
             buckets[task] = total + (int(score) if is_whole else score), count + 1
         # added bucket by bucket from the left, as published: the last digit of a float depends on it

@@ -31,7 +31,7 @@ from layton_batch.tasks.reply_json import (
 )
 from layton_batch.tasks.rome import published, reader
 from layton_batch.tasks.rome.published import ORIGINAL, RomeGrade
-from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence
+from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, message
 from layton_batch.text import without_surrogates
 
 SPLITS = ("llm", "vlm")
@@ -104,7 +104,7 @@ class _Rome:
             "participant_question", question=question if self._is_original else block(question), **shown
         )
         parts = _at_markers(text, item.images) if self._is_original else _numbered(text, item.images)
-        return Prompt(self._templates.render("participant_system", **shown), _joined(*parts, form))
+        return Prompt(self._templates.render("participant_system", **shown), message(*parts, form))
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with the answer as the reply states it; ``unparsed`` where there is none, with the reason."""
@@ -276,18 +276,6 @@ def _at_markers(text: str, images: tuple[Image, ...]) -> list[str | Image]:
             end = marker.end()
     parts.append(text[end:].strip())
     return [*(image for place, image in enumerate(images, 1) if place not in shown), *parts]
-
-
-def _joined(*parts: str | Image) -> tuple[str | Image, ...]:
-    """The parts without empty ones, neighbouring texts as one."""
-    joined: list[str | Image] = []
-    for part in parts:
-        last = joined[-1] if joined else None
-        if isinstance(part, str) and isinstance(last, str):
-            joined[-1] = f"{last}\n\n{part}" if part else last
-        elif part:
-            joined.append(part)
-    return tuple(joined)
 
 
 # ---- replies to marks ----------------------------------------------------------------------------------------------

@@ -21,11 +21,11 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -227,8 +227,7 @@ class _Corrected(GridProtocol):
     def read(self, text: str) -> GridReading:
         """Read the last JSON object with a house 1, in its ``solution`` or in itself."""
         reading = GridReading(tag=Tag.NO_ANSWER, note="no JSON object with houses found")
-        for reply_object in objects(without_thoughts(text)):
-            holder = reply_object.value
+        for holder, *_ in objects(without_thoughts(text)):
             for grid in (holder, holder.get("solution")):
                 if isinstance(grid, Mapping) and any(_plain(key) == "house 1" for key in grid):
                     reading = GridReading(grid, holder.get("reasoning"))
@@ -246,8 +245,8 @@ def _plain(text: str) -> str:
 # ---- original: agi-evals -------------------------------------------------------------------------------------------
 
 MAX_WRONG_CELLS = 20
-_FENCE = "```"
-_BLANKS = re.compile(r"\s*")
+_FENCED = re.compile(r"```(?:json)?(?>\s*\n)(.*?)```", re.DOTALL)
+"""A fenced block. The original backtracks over blanks, in quadratic time, and finds the same."""
 
 
 class _Original(GridProtocol):
@@ -258,7 +257,7 @@ class _Original(GridProtocol):
     def read(self, text: str) -> GridReading:
         """The first fenced block, else the span from the first to the last brace, that is strict JSON with a house
         key."""
-        for candidate in (*_fenced(text), text[max(0, text.find("{")) : text.rfind("}") + 1]):
+        for candidate in (*_FENCED.findall(text), text[max(0, text.find("{")) : text.rfind("}") + 1]):
             try:
                 value = json.loads(candidate)
             except RecursionError:
@@ -287,32 +286,11 @@ class _Original(GridProtocol):
         return replace(grade, wrong_cells=grade.wrong_cells[:MAX_WRONG_CELLS])
 
 
-def _fenced(text: str) -> Iterator[str]:
-    """Find the matches of ```` ```(?:json)?\\s*\\n(.*?)``` ````, without its quadratic time on runs of newlines."""
-    position = 0
-    while (start := text.find(_FENCE, position)) >= 0:
-        blank = start + len(_FENCE)
-        blank += 4 if text.startswith("json", blank) else 0
-        blanks = _BLANKS.match(text, blank)
-        newline = text.rfind("\n", blank, blanks.end() if blanks else blank)
-        if newline < 0:
-            position = start + 1
-            continue
-        end = text.find(_FENCE, newline + 1)
-        if end < 0:
-            return  # no later opening can have a closing fence either
-        yield text[newline + 1 : end]
-        position = end + len(_FENCE)
-
-
 # ---- zeroeval: the paper's script ----------------------------------------------------------------------------------
 
 _BRACE = re.compile(r"[{}]")
-_ABSENT = object()
-
-
-class _UnfitError(Exception):
-    """A value that the paper's script cannot compare: it stops there."""
+_STOPS = (TypeError, AttributeError, LookupError)
+"""Errors of a value that the paper's script cannot compare: it stops there."""
 
 
 class _ZeroEval(GridProtocol):
@@ -335,21 +313,25 @@ class _ZeroEval(GridProtocol):
             return GridReading(tag=Tag.NO_ANSWER, note="no solution in the last {...} group")
         return GridReading(value["solution"], value.get("reasoning", ""))
 
-    def length(self, reasoning: JsonValue) -> int:
-        return _length(reasoning)
+    def length(self, reasoning: Any) -> int:
+        return len(reasoning)
 
     def comparison(self, grid: JsonValue) -> Callable[[Cell], bool]:
         def is_right(cell: Cell) -> bool:
             value = _value(grid, cell)
-            return value is not None and _length(value) > 0 and _text(value, cell) == cell.value_key
+            return value is not None and len(value) > 0 and _text(value) == cell.value_key
 
         return is_right
 
     def compare(self, reading: GridReading, gold: GoldGrid) -> GridGrade:
         try:
             return super().compare(reading, gold)
-        except _UnfitError as error:
-            return super().compare(GridReading(tag=Tag.MALFORMED_OUTPUT, note=str(error)), gold)
+        except _STOPS as error:
+            return super().compare(_stopped(error), gold)
+
+
+def _stopped(error: Exception) -> GridReading:
+    return GridReading(tag=Tag.MALFORMED_OUTPUT, note=f"{type(error).__name__}: {error}")
 
 
 def _last_group(text: str) -> str | None:
@@ -365,40 +347,16 @@ def _last_group(text: str) -> str | None:
     return text[slice(*span)] if span else None
 
 
-def _value(grid: JsonValue, cell: Cell) -> object:
-    """Return the grid's value of a cell; None without one. Raises _UnfitError."""
-    row = _part(grid, cell.house)
-    value = None if row is _ABSENT else _part(row, cell.attribute)
-    return None if value is _ABSENT else value
+def _value(grid: Any, cell: Cell) -> Any:
+    """Return the grid's value of a cell as the script finds it; None without one."""
+    if cell.house not in grid or cell.attribute not in grid[cell.house]:
+        return None
+    return grid[cell.house][cell.attribute]
 
 
-def _text(value: object, cell: Cell) -> str:
-    """A list stands for its first value."""
-    text = (value[0] if value else None) if isinstance(value, list) else value
-    if not isinstance(text, str):
-        raise _UnfitError(f"{cell.label} is {_kind(text)}")
-    return text.strip().lower()
-
-
-def _part(whole: object, key: str) -> object:
-    """``whole[key]`` where Python's ``in`` says it is there; the script's TypeErrors are _UnfitError."""
-    if isinstance(whole, Mapping):
-        return whole.get(key, _ABSENT)
-    if isinstance(whole, str | list) and key not in whole:
-        return _ABSENT
-    raise _UnfitError(f"{_kind(whole)} where an object with {key!r} belongs")
-
-
-def _length(value: object) -> int:
-    """Return the length of a text, an array or an object. Raises _UnfitError for other values."""
-    if isinstance(value, str | list | Mapping):
-        return len(value)
-    raise _UnfitError(f"{_kind(value)} where a text belongs")
-
-
-def _kind(value: object) -> str:
-    kinds = {str: "a text", list: "an array", bool: "true or false", type(None): "null", dict: "an object"}
-    return kinds.get(type(value), "a number")
+def _text(value: Any) -> str:
+    """Return a value in lower case; a list stands for its first value."""
+    return str.lower((value[0] if isinstance(value, list) else value).strip())
 
 
 CORRECTED, ORIGINAL, ZEROEVAL = _Corrected(), _Original(), _ZeroEval()
@@ -425,8 +383,8 @@ def grade_samples(texts: Sequence[str], gold: GoldGrid, mode: str = BEST_OF_N) -
     unfit = [reading for reading in readable if reading.tag is not Tag.NONE]
     try:
         return ZEROEVAL.compare((unfit or readable)[0] if unfit or len(readable) == 1 else _voted(readable, gold), gold)
-    except _UnfitError as error:
-        return ZEROEVAL.compare(GridReading(tag=Tag.MALFORMED_OUTPUT, note=str(error)), gold)
+    except _STOPS as error:
+        return ZEROEVAL.compare(_stopped(error), gold)
 
 
 def _voted(samples: Sequence[GridReading], gold: GoldGrid) -> GridReading:
@@ -434,6 +392,6 @@ def _voted(samples: Sequence[GridReading], gold: GoldGrid) -> GridReading:
     rows: dict[str, dict[str, JsonValue]] = {}
     for cell in gold.cells:
         values = (_value(reading.grid, cell) for reading in samples)
-        counts = Counter(_text(value, cell) for value in values if value is not None)
+        counts = Counter(_text(value) for value in values if value is not None)
         rows.setdefault(cell.house, {})[cell.attribute] = counts.most_common(1)[0][0] if counts else None
     return GridReading({**rows}, samples[0].reasoning)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -79,13 +79,13 @@ class ZebraLogicTask:
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items. Where an id is there twice, its set is put before it."""
-        sets, split = list[JsonValue](), self._options.split
-        items = [_item(row, number, split) for number, row in enumerate(_noting_sets(rows, sets), 1)]
-        times = Counter(item.id for item in items)
+        split = self._options.split
+        items = [(row.get("set"), _item(row, number, split)) for number, row in enumerate(rows, 1)]
+        times = Counter(item.id for _, item in items)
         sizes = dict(zip(SPLITS[len(ALL) :], GROUPS.values(), strict=True)).get(split)
         return [
             item if times[item.id] == 1 else _with_set(item, name)
-            for name, item in zip(sets, items, strict=True)
+            for name, item in items
             if sizes is None or item.category in sizes
         ]
 
@@ -192,12 +192,6 @@ def _item(columns: Mapping[str, JsonValue], number: int, split: str) -> Item:
         answer=json.dumps(_right_grid(gold), ensure_ascii=False),
         payload={"size": gold.size, "solution": solution},
     )
-
-
-def _noting_sets(rows: Iterable[Mapping[str, JsonValue]], sets: list[JsonValue]) -> Iterator[Mapping[str, JsonValue]]:
-    for row in rows:
-        sets.append(row.get("set"))
-        yield row
 
 
 def _with_set(item: Item, name: JsonValue) -> Item:
