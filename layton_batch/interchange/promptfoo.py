@@ -33,8 +33,10 @@ def read(path: Path, document: Object) -> list[ScoreFile]:
     files: dict[tuple[str, int], ScoreFile] = {}
     items: dict[int, str] = {}
     times: Counter[tuple[str, str]] = Counter()
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(at(document, "results")["results"], 1):  # type: ignore[arg-type]  # a list: `_rows`
         place = f"{path}, result {number}"
+        if not isinstance(row, Mapping):
+            raise DataError(f"{place}: an object is expected")
         provider = object_at(row, "provider", place)
         model = next((str(provider[name]) for name in ("label", "id") if provider.get(name)), "")
         if not model:
