@@ -54,7 +54,7 @@ from layton_batch.site.pages import (
     small_money,
     write,
 )
-from layton_batch.site.run_tables import BoardSettings, failures, table
+from layton_batch.site.run_tables import PageManifest, failures, table
 from layton_batch.text import NONE, first_of, number_text, percent, plural
 
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
@@ -295,16 +295,16 @@ _METRICS = {
 # ---- from the tables -----------------------------------------------------------------------------------------------
 
 
-def read_board(folder: RunFolder, frame: pl.DataFrame, settings: BoardSettings) -> Board:
+def read_board(folder: RunFolder, frame: pl.DataFrame, manifest: PageManifest) -> Board:
     """Make the board of a leaderboard's rows. Raises DamagedTableError for a table that cannot be read."""
     rows = frame.to_dicts()
     return Board(
-        rows=_rows(folder, rows, settings),
+        rows=_rows(folder, rows, manifest.site.colours),
         footnotes=tuple((mark, _words(flag), FLAGS.get(flag, "")) for flag, mark in _footnotes(rows).items()),
-        method=str(rows[0]["method"]) if rows else settings.method,
-        metric=str(rows[0]["metric"]) if rows else settings.metric,
+        method=str(rows[0]["method"]) if rows else manifest.scoring.method or "",
+        metric=str(rows[0]["metric"]) if rows else manifest.scoring.metric,
         target=THIS_SET if rows and rows[0]["target"] == THIS_SET else NEW_ITEMS,
-        level=settings.level,
+        level=manifest.scoring.level,
     )
 
 
@@ -314,11 +314,11 @@ def this_set(frame: pl.DataFrame) -> pl.DataFrame:
     return on_this_set(frame) if frame.filter(is_other).height else frame.clear()
 
 
-def _rows(folder: RunFolder, rows: Sequence[LeaderboardRow], settings: BoardSettings) -> tuple[BoardRow, ...]:
+def _rows(folder: RunFolder, rows: Sequence[LeaderboardRow], chosen: Mapping[str, str]) -> tuple[BoardRow, ...]:
     families = table(folder, "predictions", ("model", "family")).unique(maintain_order=True).drop_nulls()
     names = {model: short_line(family) for model, family in families.iter_rows()}
     makers = {row["model"]: maker_name(names.get(row["model"]) or short_line(row["provider"])) for row in rows}
-    colours = model_colours(makers, settings.colours)
+    colours = model_colours(makers, chosen)
     spent, marks = _spent(folder), _footnotes(rows)
     letters = alike([(_whole(row["rank_best"]), _whole(row["rank_worst"])) for row in rows])
     board_rows = []
@@ -567,7 +567,7 @@ class RunSite:
 
     folder: RunFolder
     building: Path
-    settings: BoardSettings
+    manifest: PageManifest
     board: Board
     here: Board | None
     item_ids: Sequence[str]

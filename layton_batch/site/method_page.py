@@ -29,7 +29,7 @@ def write_method_page(site: RunSite, systems: Sequence[str]) -> None:
     manifest, prompts = _table(frozen.get("manifest")), _table(frozen.get("prompts"))
     site.write(
         "method.html",
-        terms=_terms(site.board, site.here, has_hints=site.settings.hints is not None),
+        terms=_terms(site.board, site.here, has_hints=site.manifest.items is not None),
         settings=list(_settings(manifest)),
         models=_shown("Models, as they were asked", _MODEL, map(_model, _tables(manifest.get("models")))),
         judges=_shown("Judges, as they were asked", _MODEL, map(_model, _tables(frozen.get("panel")))),

@@ -8,9 +8,10 @@ import pytest
 
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.manifest.form import SiteTable
 from layton_batch.site.build import HOME, build_site, write_front
 from layton_batch.site.leaderboard_page import citation
-from layton_batch.site.run_tables import BoardSettings
+from layton_batch.site.run_tables import PageManifest
 from tests.support.fabricated_run import FabricatedRun, Words
 from tests.support.read_html import read_page, words
 
@@ -58,9 +59,9 @@ def test_a_front_page_is_written_anew_but_never_over_a_page_of_someone_else(tmp_
 
 
 def test_a_citation_stays_one_entry_whatever_the_name_is() -> None:
-    ask = BoardSettings(author="A}da", address="https://example.org/")
+    ask = PageManifest(site=SiteTable(author="A}da", address="https://example.org/"))
     text = citation(ask, "a}ß{\\ü", "2026-11-23 08:00 UTC")
     assert text.count("{") == text.count("}") == 6
     assert text.startswith("@misc{assu,\n  author = {Ada},\n")
     assert "  year = {2026},\n  url = {https://example.org/},\n" in text
-    assert "author" not in citation(BoardSettings(), "x", "")
+    assert "author" not in citation(PageManifest(), "x", "")
