@@ -23,8 +23,8 @@ from starlette.routing import Route
 from layton_batch.annotate.server import AppKeys, Guard, is_same
 from layton_batch.annotate.session import LONGEST_NOTE, Label, LabellingSession
 from layton_batch.errors import LaytonBatchError
-from layton_batch.reports.label_sheet import Key
 from layton_batch.runs.labels import LABEL, UNSURE
+from layton_batch.scoring.annotations import AnswerKey
 from layton_batch.scoring.judge_quality import AnnotatorAgreement
 from layton_batch.scoring.label_plan import LabelForecast
 from layton_batch.text import plural, visible
@@ -182,7 +182,7 @@ class App:
 
         return answer
 
-    def _on_answer(self, act: Callable[[str, Key, FormData], object], page: str = "/") -> Act:
+    def _on_answer(self, act: Callable[[str, AnswerKey, FormData], object], page: str = "/") -> Act:
         """Return an act on the answer that the form names, after which the browser goes to ``page``."""
 
         def checked(name: str, form: FormData) -> Response:

@@ -27,7 +27,7 @@ from layton_batch.clock import iso
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Item
-from layton_batch.reports.label_sheet import Key, reference_texts
+from layton_batch.reports.label_sheet import reference_texts
 from layton_batch.runs.context import Run
 from layton_batch.runs.labels import (
     FLAG,
@@ -39,12 +39,12 @@ from layton_batch.runs.labels import (
     UNSURE,
     LabelAction,
     LabelActions,
-    LogReader,
     append,
+    read_label_actions,
 )
-from layton_batch.scoring.annotations import Annotation, JoinedLabels
+from layton_batch.scoring.annotations import Annotation, AnswerKey
 from layton_batch.scoring.judge_quality import AnnotatorAgreement, annotator_agreement
-from layton_batch.scoring.label_plan import LabelForecast, LabelRequest, outlook
+from layton_batch.scoring.label_plan import LabelForecast, outlook
 from layton_batch.stages.rank import entrant, finished_jobs, joined, jury_board
 from layton_batch.states import PredictionKind
 
@@ -62,7 +62,7 @@ class ShownAnswer:
 
     id: str
     seen: str
-    key: Key
+    key: AnswerKey
     item: Item
     answer: str
     justification: str | None
@@ -90,8 +90,8 @@ class Answers:
 
     run: Run
     secret: bytes
-    _jobs: Mapping[Key, str] = field(default_factory=dict)
-    _by_id: Mapping[str, Key] = field(default_factory=dict)
+    _jobs: Mapping[AnswerKey, str] = field(default_factory=dict)
+    _by_id: Mapping[str, AnswerKey] = field(default_factory=dict)
     _done: tuple[str, ...] = ()
     _table: tuple[int, int] = field(init=False)
     """Size and time of the table of items that is shown."""
@@ -128,21 +128,21 @@ class Answers:
         self._jobs = dict(_answered(self.run))
         self._by_id = {self.id_of(key): key for key in self._jobs}
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: AnswerKey) -> bool:
         return key in self._jobs
 
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def id_of(self, key: Key) -> str:
+    def id_of(self, key: AnswerKey) -> str:
         """Return the answer's name in the browser. The name is stable while the app runs and reveals nothing."""
         return hmac.new(self.secret, "\x1f".join(map(str, key)).encode(), sha256).hexdigest()[:24]
 
-    def key_of(self, shown_id: str) -> Key | None:
+    def key_of(self, shown_id: str) -> AnswerKey | None:
         """Return the answer with this name in the browser; None if there is none."""
         return self._by_id.get(shown_id)
 
-    def text(self, key: Key) -> tuple[str, str | None]:
+    def text(self, key: AnswerKey) -> tuple[str, str | None]:
         """Return answer and justification as the model gave them."""
         frame = tables.read_part(
             self.run.folder.part("predictions", self._jobs[key]), ["item_id", "answer", "justification"]
@@ -150,7 +150,7 @@ class Answers:
         _, answer, justification = frame.filter(pl.col("item_id") == key[0]).row(0)
         return answer or "", justification
 
-    def shown(self, key: Key) -> ShownAnswer:
+    def shown(self, key: AnswerKey) -> ShownAnswer:
         """Return the answer with what its page shows."""
         item = self.run.item(key[0])
         answer, justification = self.text(key)
@@ -158,14 +158,14 @@ class Answers:
         return ShownAnswer(self.id_of(key), seen, key, item, answer, justification)
 
 
-def _answered(run: Run) -> Iterator[tuple[Key, str]]:
+def _answered(run: Run) -> Iterator[tuple[AnswerKey, str]]:
     item_ids = {item.id for item in run.items}
     for job in finished_jobs(run):
         participant = entrant(run, job)
         kinds = tables.read_part(run.folder.part("predictions", job.id), ["item_id", "kind"])
         for item_id in kinds.filter(pl.col("kind") == str(PredictionKind.ANSWERED))["item_id"]:
             if item_id in item_ids:  # the run may have answers on items that its manifest no longer has
-                yield (item_id, participant.provider, participant.model, participant.n_hints), job.id
+                yield AnswerKey.of(participant, item_id), job.id
 
 
 _PREFIX = ".shown-"
@@ -179,7 +179,7 @@ class Claims:
     _file: FileIO | None = None
     _name: str = field(default_factory=lambda: f"{_PREFIX}{token_hex(8)}")
 
-    def claim(self, answers: Collection[Key]) -> None:
+    def claim(self, answers: Collection[AnswerKey]) -> None:
         """Claim these answers for this app, and no others any more."""
         with suppress(OSError):
             if self._file is None:
@@ -187,11 +187,11 @@ class Claims:
                 self._file = (self.folder / self._name).open("wb", buffering=0)
                 fcntl.flock(self._file, fcntl.LOCK_EX)
             self._file.truncate(0)
-            os.pwrite(self._file.fileno(), orjson.dumps(list(answers)), 0)
+            os.pwrite(self._file.fileno(), orjson.dumps([*map(tuple, answers)]), 0)
 
-    def of_others(self) -> set[Key]:
+    def of_others(self) -> set[AnswerKey]:
         """Return the answers that other apps are showing."""
-        claimed: set[Key] = set()
+        claimed: set[AnswerKey] = set()
         for path in self.folder.glob(f"{_PREFIX}*"):
             if path.name != self._name:
                 with suppress(OSError, ValueError):
@@ -206,13 +206,12 @@ class Claims:
             self._file = None
 
 
-def _claimed(path: Path) -> set[Key]:
+def _claimed(path: Path) -> set[AnswerKey]:
     with path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:  # its app is running
-            rows: list[list[str]] = orjson.loads(file.read())
-            return {(item, provider, model, int(hints)) for item, provider, model, hints in rows}
+            return {AnswerKey(*row) for row in orjson.loads(file.read())}
         path.unlink()
         return set()
 
@@ -229,9 +228,9 @@ class Forecast:
     """
 
     outlook: LabelForecast
-    queue: tuple[Key, ...]
-    people: Mapping[Key, frozenset[str]]
-    disputed: Mapping[Key, Sequence[Annotation]]
+    queue: tuple[AnswerKey, ...]
+    people: Mapping[AnswerKey, frozenset[str]]
+    disputed: Mapping[AnswerKey, Sequence[Annotation]]
     agreement: AnnotatorAgreement | None
     labels: int
 
@@ -240,31 +239,22 @@ def forecast(run: Run, design: str) -> Forecast:
     """Compute the forecast from the present labels."""
     board = jury_board(run, run.rules)
     given = joined(run, board.votes)
-    actions = LogReader(run.folder).read()
+    actions = read_label_actions(run.folder)
     put_off = sum(action.kind != LABEL for name in actions.by_annotator for action in actions.active(name))
     view = outlook(board, design, length=QUEUE + put_off)  # answers that a person put off stay in the queue
     return Forecast(
         outlook=view,
-        queue=tuple(map(_key, view.queue)),
+        queue=view.queue,
         people={
             key: frozenset(annotation.annotator for annotation in annotations.values() if not annotation.adjudicated)
-            for key, annotations in _by_key(given)
+            for key, annotations in given.by_prediction.items()
         },
-        disputed={key: differing for key, annotations in _by_key(given) if (differing := _dispute(annotations))},
+        disputed={
+            key: differing for key, annotations in given.by_prediction.items() if (differing := _dispute(annotations))
+        },
         agreement=annotator_agreement(given, board.rules.metric, board.rules.level),
         labels=board.labels.height,
     )
-
-
-def _key(ask: LabelRequest) -> Key:
-    return ask.item_id, ask.provider, ask.model, ask.n_hints
-
-
-def _by_key(given: JoinedLabels) -> list[tuple[Key, Mapping[str, Annotation]]]:
-    return [
-        ((item_id, entrant.provider, entrant.model, entrant.n_hints), annotations)
-        for (entrant, item_id), annotations in given.by_prediction.items()
-    ]
 
 
 def _dispute(annotations: Mapping[str, Annotation]) -> Sequence[Annotation]:
@@ -366,10 +356,9 @@ class LabellingSession:
     overlap: float = 0.0
     answers: Answers = field(init=False)
     forecaster: Forecaster = field(init=False)
-    _log: LogReader = field(init=False)
     _claims: Claims = field(init=False)
     _model_ids: Mapping[str, str] = field(init=False)
-    _shown: dict[str, Key] = field(default_factory=dict)
+    _shown: dict[str, AnswerKey] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
@@ -379,7 +368,6 @@ class LabellingSession:
         if not len(self.answers):
             raise DataError(f"{self.run.id}: no model is done yet, so there is nothing to label; `run` goes on with it")
         self.forecaster = Forecaster(self.run, self.answers, DESIGNS[self.design], self.executor)
-        self._log = LogReader(self.run.folder)
         self._claims = Claims(self.run.folder.labels)
         self._model_ids = self.run.model_ids()
 
@@ -394,9 +382,10 @@ class LabellingSession:
     def actions(self) -> LabelActions:
         """Return all actions so far on the present answers, from all processes."""
         with self._lock:
-            return self._log.read().on_present_answers(self.run.item_digest, self._model_ids)
+            actions = read_label_actions(self.run.folder)
+            return actions.on_present_answers(self.run.item_digest, self._model_ids)
 
-    def current(self, annotator: str) -> Key | None:
+    def current(self, annotator: str) -> AnswerKey | None:
         """Return the answer that this person labels now. It stays the same until an action on it. None: all is done."""
         with self._lock:
             shown = self._shown.get(annotator)
@@ -407,7 +396,7 @@ class LabellingSession:
                     self._show(annotator, shown)
             return shown
 
-    def _show(self, annotator: str, key: Key) -> None:
+    def _show(self, annotator: str, key: AnswerKey) -> None:
         self._shown[annotator] = key
         self._claims.claim(self._shown.values())
 
@@ -415,7 +404,7 @@ class LabellingSession:
         """Release the answers that are shown here to other apps."""
         self._claims.close()
 
-    def given(self, annotator: str, key: Key) -> LabelAction | None:
+    def given(self, annotator: str, key: AnswerKey) -> LabelAction | None:
         """Return this person's last action on an answer that was not undone."""
         active = self.actions().active(annotator)
         return next((action for action in reversed(active) if action.answer == key and not action.adjudicated), None)
@@ -435,7 +424,7 @@ class LabellingSession:
         labels = self.run.manifest.labels
         return (labels and labels.guidelines) or ""
 
-    def disputed(self) -> dict[Key, Sequence[Annotation]]:
+    def disputed(self) -> dict[AnswerKey, Sequence[Annotation]]:
         """Return the answers on which people differ and that nobody has settled by now."""
         settled = _settled(self.actions())
         return {
@@ -444,7 +433,7 @@ class LabellingSession:
 
     # ---- what is done ------------------------------------------------------------------------------------------------
 
-    def label(self, annotator: str, key: Key, label: Label, note: str = "", *, adjudicated: bool = False) -> None:
+    def label(self, annotator: str, key: AnswerKey, label: Label, note: str = "", *, adjudicated: bool = False) -> None:
         """Keep a label on an answer, with the answer as the model gave it."""
         item_id, provider, model, n_hints = key
         annotation = Annotation(
@@ -454,7 +443,7 @@ class LabellingSession:
         )  # fmt: skip
         self._do(LabelAction(LABEL, annotator, str(annotation.time), key, annotation, note, adjudicated))
 
-    def pass_over(self, annotator: str, key: Key, note: str = "", *, unsure: bool) -> None:
+    def pass_over(self, annotator: str, key: AnswerKey, note: str = "", *, unsure: bool) -> None:
         """Give no label. ``unsure``: leave the answer to other people; else show it again when all others are done."""
         self._do(LabelAction(UNSURE if unsure else SKIP, annotator, self._time(), key, None, note))
 
@@ -470,7 +459,7 @@ class LabellingSession:
                 self._show(annotator, last.answer)
             return last
 
-    def flag(self, annotator: str, key: Key, note: str = "") -> None:
+    def flag(self, annotator: str, key: AnswerKey, note: str = "") -> None:
         """Flag the item as faulty, or remove this person's flag."""
         with self._lock:
             kind = UNFLAG if self.flagged(annotator, key[0]) else FLAG
@@ -488,7 +477,7 @@ class LabellingSession:
 
     # ---- what is next ------------------------------------------------------------------------------------------------
 
-    def _next(self, annotator: str) -> Key | None:
+    def _next(self, annotator: str) -> AnswerKey | None:
         actions, forecast = self.actions(), self.forecast
         active = actions.active(annotator)
         mine = {action.answer for action in active if not action.adjudicated}
@@ -496,7 +485,7 @@ class LabellingSession:
         labelled = self._labelled(actions, forecast)
         fresh = (key for key in forecast.queue if key not in mine | shown_elsewhere and not labelled.get(key))
         twice = self._to_label_twice(labelled, mine | shown_elsewhere, annotator)
-        sources: tuple[Iterator[Key], ...] = (twice, fresh) if len(active) % 2 else (fresh, twice)
+        sources: tuple[Iterator[AnswerKey], ...] = (twice, fresh) if len(active) % 2 else (fresh, twice)
         done = mine | _settled(actions)
         tied = (key for key in forecast.queue if key not in done and len(labelled.get(key, ())) > 1)
         skipped = (action.answer for action in active if action.kind == SKIP and _is_last(action, active))
@@ -506,22 +495,24 @@ class LabellingSession:
                 return key
         return None
 
-    def _labelled(self, actions: LabelActions, forecast: Forecast) -> dict[Key, frozenset[str]]:
+    def _labelled(self, actions: LabelActions, forecast: Forecast) -> dict[AnswerKey, frozenset[str]]:
         """Return the annotators of each answer: those of the forecast and those of later labels."""
         annotators = dict(forecast.people)
         for label in actions.labels():
             if not label.adjudicated and label.provider is not None and label.n_hints is not None:
-                key = (label.item_id, label.provider, label.model, label.n_hints)
+                key = AnswerKey(label.item_id, label.provider, label.model, label.n_hints)
                 annotators[key] = annotators.get(key, frozenset()) | {label.annotator}
         return annotators
 
-    def _to_label_twice(self, labelled: dict[Key, frozenset[str]], mine: set[Key], annotator: str) -> Iterator[Key]:
+    def _to_label_twice(
+        self, labelled: dict[AnswerKey, frozenset[str]], mine: set[AnswerKey], annotator: str
+    ) -> Iterator[AnswerKey]:
         for key, people in labelled.items():
             if len(people) == 1 and annotator not in people and key not in mine and _share(key) < self.overlap:
                 yield key
 
 
-def _settled(actions: LabelActions) -> set[Key]:
+def _settled(actions: LabelActions) -> set[AnswerKey]:
     """Return the answers that somebody adjudicated."""
     active = (action for annotator in actions.by_annotator for action in actions.active(annotator))
     return {action.answer for action in active if action.adjudicated and action.kind == LABEL}
@@ -531,6 +522,6 @@ def _is_last(action: LabelAction, active: Sequence[LabelAction]) -> bool:
     return next(candidate for candidate in reversed(active) if candidate.answer == action.answer) is action
 
 
-def _share(key: Key) -> float:
+def _share(key: AnswerKey) -> float:
     """Return a number between 0 and 1, equal in every process. Answers below the overlap are labelled twice."""
     return int.from_bytes(sha256("\x1f".join(map(str, key)).encode()).digest()[:8], "big") / 2**64

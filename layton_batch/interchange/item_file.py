@@ -11,7 +11,7 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Item
 from layton_batch.runs.context import Run
-from layton_batch.scoring.annotations import settled
+from layton_batch.scoring.annotations import AnswerKey, settled
 from layton_batch.scoring.evidence import ENTRANT
 from layton_batch.stages.rank import entrant, evidence, finished_jobs, joined
 
@@ -45,7 +45,7 @@ def _confirmed(run: Run) -> dict[str, tuple[str, str, list[str]]]:
         author = entrant(run, job)
         frame = tables.read_part(run.folder.part("predictions", job.id), ["item_id", "justification"])
         for item_id, written in frame.iter_rows():
-            labels = people.get((author, item_id), {}).values()
+            labels = people.get(AnswerKey.of(author, item_id), {}).values()
             votes = yes.get((*astuple(author), item_id), 0)
             is_better = item_id not in best or votes > best[item_id][0]
             if written and is_better and settled(None, labels, _METRIC) is True:

@@ -57,7 +57,7 @@ def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
     ids = run.model_ids()
     answers: dict[str, list[LabelTableAnswer]] = defaultdict(list)
     for answer in sheet_answers(run):
-        answers[answer.item_id].append(answer)
+        answers[answer.key.item_id].append(answer)
     texts_by_label = {
         replace(label, prediction_text=None, item_digest=None, model_id=None): label.prediction_text
         for label in run.load_labels().annotations
@@ -69,10 +69,10 @@ def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
         fits = [
             answer
             for answer in answers[label.item_id]
-            if label.provider in (None, answer.provider) and label.n_hints in (None, answer.n_hints)
+            if label.provider in (None, answer.key.provider) and label.n_hints in (None, answer.key.n_hints)
         ]
-        by_name = [answer for answer in fits if answer.model in (label.model, label.also)]
-        meant = by_name or [answer for answer in fits if ids.get(answer.model) == label.model]
+        by_name = [answer for answer in fits if answer.key.model in (label.model, label.also)]
+        meant = by_name or [answer for answer in fits if ids.get(answer.key.model) == label.model]
         return (meant[0].answer, meant[0].justification) if len(meant) == 1 else None
 
     return [

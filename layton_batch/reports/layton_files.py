@@ -17,7 +17,7 @@ from layton_batch.files import atomic, tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.rejudging import recorded_jury
-from layton_batch.scoring.annotations import Annotation, annotated_words
+from layton_batch.scoring.annotations import Annotation, AnswerKey, annotated_words
 from layton_batch.scoring.evidence import PREDICTION, Entrant, content_key, with_contents
 from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, GoldSet, gold_rows
 from layton_batch.stages.rank import (
@@ -181,7 +181,7 @@ def _annotation_rows(run: Run) -> Iterator[dict[str, object]]:
             participant = entrant(run, job)
             for portion in tables.read_portions(run.folder.part("predictions", job.id), ("item_id", *texts)):
                 for item_id, *item_texts in portion.iter_rows():
-                    labels = [*given.by_prediction.get((participant, item_id), {}).values()]
+                    labels = [*given.by_prediction.get(AnswerKey.of(participant, item_id), {}).values()]
                     marks = labelled.get((*astuple(participant), item_id, content_key(*item_texts)))
                     if marks is not None:
                         labels.insert(0, replace(Annotation(item_id, participant.model, *marks), annotator="gold set"))

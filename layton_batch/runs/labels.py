@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import file_digest, sha256
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -29,7 +30,14 @@ from layton_batch.files.sources import Row, RowLocation, Rows, read_rows, user_p
 from layton_batch.manifest.asked import is_missing
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.rejudging import frozen_gold
-from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotation, parse_annotations
+from layton_batch.scoring.annotations import (
+    Annotation,
+    AnswerKey,
+    annotation_row,
+    latest,
+    parse_annotation,
+    parse_annotations,
+)
 from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.gold import BUNDLED, HUMAN, GoldSet, bundled_gold, gold_rows, parse_gold
 from layton_batch.settings import Settings
@@ -47,15 +55,15 @@ Content = TypeVar("Content", GoldSet, list[Annotation])
 
 @dataclass(frozen=True, slots=True)
 class LabelAction:
-    """Action of an annotator: one line of the log. ``answer``: item, provider, model and hint level; a flag uses the
-    item only. ``label``: set if ``kind`` is "label". ``adjudicated``: the label settles a dispute between annotators.
-    ``item_digest``: digest of what the annotator saw of the item.
+    """Action of an annotator: one line of the log. ``answer``: a flag uses its item only. ``label``: set if ``kind`` is
+    "label". ``adjudicated``: the label settles a dispute between annotators. ``item_digest``: digest of what the
+    annotator saw of the item.
     """
 
     kind: str
     annotator: str
     time: str
-    answer: tuple[str, str, str, int]
+    answer: AnswerKey
     label: Annotation | None = None
     note: str = ""
     adjudicated: bool = False
@@ -82,11 +90,10 @@ class LabelActions:
         """
 
         def is_present(action: LabelAction) -> bool:
-            item_id, _, model, _ = action.answer
             labelled_model = None if action.label is None else action.label.model_id
-            is_same_model = labelled_model in (None, model_ids.get(model))
+            is_same_model = labelled_model in (None, model_ids.get(action.answer.model))
             return action.kind in (FLAG, UNFLAG) or (
-                is_same_model and action.item_digest in (None, item_digest(item_id))
+                is_same_model and action.item_digest in (None, item_digest(action.answer.item_id))
             )
 
         present = {name: list(filter(is_present, actions)) for name, actions in self.by_annotator.items()}
@@ -138,13 +145,13 @@ class LabelActions:
         for annotator, actions in self.by_annotator.items():
             for action in actions:
                 if action.kind == FLAG:
-                    flags_by_item[action.answer[0]][annotator] = action
+                    flags_by_item[action.answer.item_id][annotator] = action
                 elif action.kind == UNFLAG:
-                    flags_by_item[action.answer[0]].pop(annotator, None)
+                    flags_by_item[action.answer.item_id].pop(annotator, None)
         return {item: list(flags.values()) for item, flags in flags_by_item.items() if flags}
 
 
-def _about(action: LabelAction) -> tuple[tuple[str, str, str, int], bool]:
+def _about(action: LabelAction) -> tuple[AnswerKey, bool]:
     return action.answer, action.adjudicated
 
 
@@ -178,32 +185,20 @@ def _file_name(annotator: str) -> str:
 
 
 def read_label_actions(folder: RunFolder) -> LabelActions:
-    """Read the actions of all annotators. Raises DataError for a file that cannot be read."""
-    return LogReader(folder).read()
-
-
-@dataclass(eq=False)
-class LogReader:
-    """Reader of the logs that reads a file again only when it has grown."""
-
-    folder: RunFolder
-    _logs: dict[Path, _Log] = field(default_factory=dict)
-    _whole: LabelActions | None = None
-
-    def read(self) -> LabelActions:
-        """Read the actions of all annotators so far. Raises as :func:`read_label_actions`."""
-        for path in log_paths(self.folder):
-            if (log := _read_log(path, self._logs.get(path))) is not self._logs.get(path):
-                self._logs[path], self._whole = log, None
-        if self._whole is None:
-            actions: dict[str, list[LabelAction]] = defaultdict(list)
-            for log in self._logs.values():
-                for action in log.actions:
-                    actions[action.annotator].append(action)
-            damaged = {path: log.damaged for path, log in self._logs.items() if log.damaged}
-            foreign = [reason for log in self._logs.values() for reason in log.foreign]
-            self._whole = LabelActions(actions, damaged, foreign)
-        return self._whole
+    """Read the actions of all annotators so far. Raises DataError for a file that cannot be read."""
+    actions: dict[str, list[LabelAction]] = defaultdict(list)
+    damaged, foreign = dict[Path, int](), list[str]()
+    for path in log_paths(folder):
+        try:
+            status = path.stat()
+            log = _read_log(path, status.st_size, status.st_mtime_ns)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+        for action in log.actions:
+            actions[action.annotator].append(action)
+        damaged |= {path: log.damaged} if log.damaged else {}
+        foreign += log.foreign
+    return LabelActions(actions, damaged, foreign)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,17 +209,12 @@ class _Log:
     actions: Sequence[LabelAction]
     damaged: int
     foreign: Sequence[str]
-    size: int
 
 
-def _read_log(path: Path, earlier: _Log | None) -> _Log:
-    """Read a log; ``earlier``: what it had when it was read last, which it has still if it has not grown."""
-    try:
-        if earlier is not None and earlier.size == path.stat().st_size:
-            return earlier
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+@lru_cache(maxsize=64)
+def _read_log(path: Path, _size: int, _changed: int) -> _Log:
+    """Read a log, once for each size and time: the app reads it for every page."""
+    content = path.read_bytes()
     actions, foreign, damaged = list[LabelAction](), list[str](), 0
     for number, line in enumerate(content.split(b"\n"), 1):
         if (row := _decoded(line)) is None:
@@ -234,7 +224,7 @@ def _read_log(path: Path, earlier: _Log | None) -> _Log:
             actions.append(_parse_action(row, RowLocation(str(path), number)))
         except DataError as error:  # a foreign line costs that line, not the labels of all
             foreign.append(str(error))
-    return _Log(actions, damaged, foreign, len(content))
+    return _Log(actions, damaged, foreign)
 
 
 def _decoded(line: bytes) -> Row | None:
@@ -246,9 +236,8 @@ def _decoded(line: bytes) -> Row | None:
 
 
 def _row(action: LabelAction) -> dict[str, object]:
-    item_id, provider, model, n_hints = action.answer
-    about = {"item_id": item_id, "provider": provider, "model": model, "n_hints": n_hints}
-    row: dict[str, object] = {"kind": action.kind, **(annotation_row(action.label) if action.label else about)}
+    about = annotation_row(action.label) if action.label else action.answer._asdict()
+    row: dict[str, object] = {"kind": action.kind, **about}
     row |= {"annotator": action.annotator, "time": action.time}
     if action.item_digest is not None:
         row["item_digest"] = action.item_digest
@@ -280,7 +269,7 @@ def _parse_action(row: Row, location: RowLocation) -> LabelAction:
         str(kind),
         annotator,
         time,
-        (item_id, provider, model, hints),
+        AnswerKey(item_id, provider, model, hints),
         parse_annotation(row, location) if kind == LABEL else None,
         note if isinstance(note, str) else "",
         row.get("adjudicated") is True,

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from layton_batch.errors import ManifestError
+from layton_batch.scoring.annotations import AnswerKey
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import ENTRANT, Entrant
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
@@ -67,18 +68,9 @@ class ModelPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelRequest:
-    """One prediction to be labelled. Votes are left out on purpose: a person should not know what the jury said."""
-
-    item_id: str
-    provider: str
-    model: str
-    n_hints: int
-
-
-@dataclass(frozen=True, slots=True)
 class LabellingPlan:
-    """A plan by model, the one in most need first, and the predictions to label, the most useful first. ``target``:
+    """A plan by model, the one in most need first, and the predictions to label, the most useful first; without votes,
+    for a person should not know what the jury said. ``target``:
     what half widths are of, ``new items`` or ``this set``; ``half_width``: the one aimed at, in points.
     """
 
@@ -86,7 +78,7 @@ class LabellingPlan:
     level: float
     half_width: float | None
     models: tuple[ModelPlan, ...]
-    rows: tuple[LabelRequest, ...]
+    rows: tuple[AnswerKey, ...]
 
 
 def plan_next(board: JuryBoard, aim: LabelTarget, models: Sequence[Entrant] = ()) -> LabellingPlan:
@@ -182,10 +174,9 @@ class _PlannedBoard:
             plan = np.where(is_right, plan, np.minimum(np.maximum(better, too_few + 1), self.free)).astype(np.int64)
         return plan if trials == 1 else min(tried)[-1]
 
-    def requests(self, rows: IntArray) -> tuple[LabelRequest, ...]:
+    def requests(self, rows: IntArray) -> tuple[AnswerKey, ...]:
         """Return the predictions in these rows."""
-        predictions = self.board.predictions.select("item_id", "provider", "model", "n_hints")[rows].iter_rows()
-        return tuple(LabelRequest(*prediction) for prediction in predictions)
+        return tuple(map(AnswerKey._make, self.board.predictions.select(AnswerKey._fields)[rows].iter_rows()))
 
 
 def _fitted_constant(start: FloatArray, after: FloatArray, plan: IntArray, free: IntArray) -> FloatArray:
@@ -223,7 +214,7 @@ class LabelForecast:
     """The predictions to label next, and what labels buy: intervals ``now``, and after as many labels as are
     ``enough`` to make every model's interval about as short as labels can."""
 
-    queue: tuple[LabelRequest, ...]
+    queue: tuple[AnswerKey, ...]
     unlabelled: int
     now: ExpectedIntervals
     enough: ExpectedIntervals
