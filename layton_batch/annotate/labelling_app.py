@@ -21,9 +21,10 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from layton_batch.annotate.server import AppKeys, Guard, is_same
-from layton_batch.annotate.session import LONGEST_NOTE, Label, LabellingSession
+from layton_batch.annotate.session import LONGEST_NOTE, LabellingSession
 from layton_batch.errors import LaytonBatchError
 from layton_batch.runs.labels import LABEL, UNSURE
+from layton_batch.runs.shown_items import hints, pictures, references
 from layton_batch.scoring.annotations import AnswerKey
 from layton_batch.scoring.judge_quality import AnnotatorAgreement
 from layton_batch.scoring.label_plan import LabelForecast
@@ -71,12 +72,12 @@ class App:
             "/assets/{name}": _asset,
         }
         forms: Mapping[str, Act] = {
-            "/label": on_answer(lambda name, key, form: session.label(name, key, _form_label(form), _note(form))),
+            "/label": on_answer(lambda name, key, form: session.label(name, key, *_marks(form), _note(form))),
             "/unsure": on_answer(lambda name, key, form: session.pass_over(name, key, _note(form), unsure=True)),
             "/skip": on_answer(lambda name, key, form: session.pass_over(name, key, _note(form), unsure=False)),
             "/flag": on_answer(lambda name, key, form: session.flag(name, key, _note(form))),
             "/adjudicate": on_answer(
-                lambda name, key, form: session.label(name, key, _form_label(form), _note(form), adjudicated=True),
+                lambda name, key, form: session.label(name, key, *_marks(form), _note(form), adjudicated=True),
                 "/adjudicate",
             ),
             "/undo": self._undo,
@@ -159,8 +160,8 @@ class App:
         return {
             "labels": latest.labels,
             "left": latest.outlook.unlabelled,
-            "now": _width(latest.outlook.now.mean),
-            "enough": latest.outlook.enough.labels,
+            "now": _width(latest.outlook.half_width_now),
+            "enough": latest.outlook.enough,
             "worth": _worth(latest.outlook),
             "unsure": actions.unsure_note() or "",
             "agreement": _agreement(latest.agreement),
@@ -226,14 +227,14 @@ def _text(form: FormData, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _form_label(form: FormData) -> Label:
-    words = [_text(form, name) for name in ("answer", "justification")]
+def _marks(form: FormData) -> tuple[bool | None, bool | None]:
+    """Return what the form says of answer and justification. None: the person left that part open."""
+    words = _text(form, "answer"), _text(form, "justification")
     if any(word not in _VERDICTS for word in words):
         raise HTTPException(400, "A label is right or wrong.")
-    label = Label(*(_VERDICTS[word] for word in words))
-    if label == Label(None, None):
+    if not any(words):
         raise HTTPException(400, "Say whether the answer or the justification is right or wrong.")
-    return label
+    return _VERDICTS[words[0]], _VERDICTS[words[1]]
 
 
 def _note(form: FormData) -> str:
@@ -255,7 +256,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     loaded.filters["visible"] = lambda text: visible(str(text).replace("\r\n", "\n"))
-    loaded.globals["keys"] = _KEYS
+    loaded.globals.update(keys=_KEYS, hints=hints, pictures=pictures, references=references)
     return loaded
 
 
@@ -273,14 +274,14 @@ def _asset(request: Request) -> Response:
 
 def _worth(outlook: LabelForecast) -> str:
     """Say how many further labels are worth giving, and what for."""
-    now, enough = outlook.now, outlook.enough
+    now, then = outlook.half_width_now, outlook.half_width_then
     if not outlook.unlabelled:
         return "Every answer has a label."
-    if not enough.labels:
+    if not outlook.enough:
         return "No further label is worth giving: only more items make intervals shorter."
-    digits = 1 if round(now.mean, 1) > round(enough.mean, 1) else 2
-    gain = f"intervals from {_width(now.mean, digits)} to {_width(enough.mean, digits)} on average"
-    return f"{plural(enough.labels, 'more label')} worth giving: {gain}"
+    digits = 1 if round(now, 1) > round(then, 1) else 2
+    gain = f"intervals from {_width(now, digits)} to {_width(then, digits)} on average"
+    return f"{plural(outlook.enough, 'more label')} worth giving: {gain}"
 
 
 def _width(points: float, digits: int = 1) -> str:

@@ -12,7 +12,7 @@ import hmac
 import os
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -27,8 +27,8 @@ from layton_batch.clock import iso
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Item
-from layton_batch.reports.label_sheet import reference_texts
 from layton_batch.runs.context import Run
+from layton_batch.runs.label_import import check_has_jury
 from layton_batch.runs.labels import (
     FLAG,
     LABEL,
@@ -48,10 +48,6 @@ from layton_batch.scoring.label_plan import LabelForecast, outlook
 from layton_batch.stages.rank import entrant, finished_jobs, joined, jury_board
 from layton_batch.states import PredictionKind
 
-_HINTS = ("First hint", "Second hint", "Third hint", "Special hint")
-_PICTURES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
-"""SVG is left out: it is a document that can carry scripts."""
-
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
@@ -66,22 +62,6 @@ class ShownAnswer:
     item: Item
     answer: str
     justification: str | None
-
-    @property
-    def pictures(self) -> list[str]:
-        """Return data URLs; an empty text for a type that is not shown."""
-        return [
-            f"data:{image.media_type};base64,{image.base64}" if image.media_type in _PICTURES else ""
-            for image in self.item.images
-        ]
-
-    @property
-    def hints(self) -> list[tuple[str, str]]:
-        return [(name, text) for name, text in zip(_HINTS, self.item.hints, strict=False) if text]
-
-    @property
-    def reference(self) -> Sequence[tuple[str, str]]:
-        return reference_texts(self.item)
 
 
 @dataclass(eq=False)
@@ -221,14 +201,11 @@ QUEUE = 100
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """State of the labels at one moment. ``queue``: the answers to label next, in order.
-
-    ``people``: the annotators of each answer. ``disputed``: the labels of each answer on which people differ and
-    which nobody has settled.
+    """State of the labels at one moment. ``people``: the annotators of each answer. ``disputed``: the labels of each
+    answer on which people differ and which nobody has settled.
     """
 
     outlook: LabelForecast
-    queue: tuple[AnswerKey, ...]
     people: Mapping[AnswerKey, frozenset[str]]
     disputed: Mapping[AnswerKey, Sequence[Annotation]]
     agreement: AnnotatorAgreement | None
@@ -244,7 +221,6 @@ def forecast(run: Run, design: str) -> Forecast:
     view = outlook(board, design, length=QUEUE + put_off)  # answers that a person put off stay in the queue
     return Forecast(
         outlook=view,
-        queue=view.queue,
         people={
             key: frozenset(annotation.annotator for annotation in annotations.values() if not annotation.adjudicated)
             for key, annotations in given.by_prediction.items()
@@ -306,11 +282,6 @@ class Forecaster:
             if not self.busy or (self._last is not None and self._last.running()):
                 self._last = self.executor.submit(self._work)
 
-    def settle(self) -> None:
-        """Wait until the newest forecast contains the newest labels."""
-        if self._last is not None:
-            wait([self._last])
-
     def _work(self) -> None:
         try:
             self.answers.look_again()
@@ -330,21 +301,6 @@ DESIGNS = {"planned": "contested", "balanced": "balanced"}
 LONGEST_NOTE = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A person's label. None: the person left that part open."""
-
-    answer: bool | None
-    justification: bool | None
-
-    @property
-    def both(self) -> bool | None:
-        """Return whether answer and justification are both right. False if either is wrong; None if that is open."""
-        if self.answer is False or self.justification is False:
-            return False
-        return None if self.answer is None or self.justification is None else True
-
-
 @dataclass(eq=False)
 class LabellingSession:
     """Labelling of one run by several people. ``overlap``: the share of answers that a second annotator labels too."""
@@ -362,8 +318,7 @@ class LabellingSession:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        if not self.run.task.uses_jury:
-            raise DataError(f"{self.run.id}: this task is graded by rule: there is nothing for people to label")
+        check_has_jury(self.run)
         self.answers = Answers(self.run, self.secret)
         if not len(self.answers):
             raise DataError(f"{self.run.id}: no model is done yet, so there is nothing to label; `run` goes on with it")
@@ -433,11 +388,22 @@ class LabellingSession:
 
     # ---- what is done ------------------------------------------------------------------------------------------------
 
-    def label(self, annotator: str, key: AnswerKey, label: Label, note: str = "", *, adjudicated: bool = False) -> None:
-        """Keep a label on an answer, with the answer as the model gave it."""
+    def label(
+        self,
+        annotator: str,
+        key: AnswerKey,
+        answer: bool | None,
+        justification: bool | None,
+        note: str = "",
+        *,
+        adjudicated: bool = False,
+    ) -> None:
+        """Keep a label on an answer, with the answer as the model gave it. None: the person left that part open."""
         item_id, provider, model, n_hints = key
+        marks = answer, justification
+        both = False if False in marks else None if None in marks else True
         annotation = Annotation(
-            item_id, model, label.answer, label.justification, label.both, provider, n_hints, annotator,
+            item_id, model, answer, justification, both, provider, n_hints, annotator,
             self._time(), self.answers.text(key), None, note, adjudicated, item_digest=self.run.item_digest(item_id),
             model_id=self._model_ids.get(model),
         )  # fmt: skip
@@ -483,11 +449,11 @@ class LabellingSession:
         mine = {action.answer for action in active if not action.adjudicated}
         shown_elsewhere = {key for name, key in self._shown.items() if name != annotator} | self._claims.of_others()
         labelled = self._labelled(actions, forecast)
-        fresh = (key for key in forecast.queue if key not in mine | shown_elsewhere and not labelled.get(key))
+        fresh = (key for key in forecast.outlook.queue if key not in mine | shown_elsewhere and not labelled.get(key))
         twice = self._to_label_twice(labelled, mine | shown_elsewhere, annotator)
         sources: tuple[Iterator[AnswerKey], ...] = (twice, fresh) if len(active) % 2 else (fresh, twice)
         done = mine | _settled(actions)
-        tied = (key for key in forecast.queue if key not in done and len(labelled.get(key, ())) > 1)
+        tied = (key for key in forecast.outlook.queue if key not in done and len(labelled.get(key, ())) > 1)
         skipped = (action.answer for action in active if action.kind == SKIP and _is_last(action, active))
         for source in (*sources, tied, skipped):
             key = next((key for key in source if key in self.answers), None)

@@ -17,7 +17,7 @@ from layton_batch.reports.label_sheet import (
     sheet_answers,
 )
 from layton_batch.runs.context import Run
-from layton_batch.runs.label_import import LabelImport, check_for_people, enter_labels
+from layton_batch.runs.label_import import LabelImport, check_has_jury, enter_labels
 from layton_batch.scoring.annotations import COLUMNS, METRICS, Annotation, label_row, parse_annotations
 from layton_batch.settings import Settings
 from layton_batch.text import plural
@@ -30,7 +30,7 @@ def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[
     A file with the column ``label_id`` is a filled-in sheet. Raises DataError naming file and line before anything
     changes.
     """
-    check_for_people(run)
+    check_has_jury(run)
     labels, blank, unread = list[Annotation](), 0, dict[str, None]()
     for path in files:
         read = read_rows(str(path), settings.cwd, settings)

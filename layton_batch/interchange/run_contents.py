@@ -19,6 +19,7 @@ from layton_batch.reports.label_sheet import reference_text
 from layton_batch.reports.leaderboard_tables import Leaderboard
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
+from layton_batch.runs.label_import import check_has_jury
 from layton_batch.scoring.gold import HUMAN
 from layton_batch.scoring.leaderboard import stored
 from layton_batch.scoring.vote_files import SCHEMA
@@ -146,8 +147,7 @@ def write_votes(run: Run, out: Path) -> int:
 
     Raises DataError where no jury judges, and where no model is done.
     """
-    if not run.task.uses_jury:
-        raise DataError(f"{run.id}: this task is graded by rule: there are no votes")
+    check_has_jury(run)
     parts = [scores_of(run, job, metric).select(list(SCHEMA)) for metric in run.task.metrics for job in _done(run)]
     votes = pl.concat(parts).sort("metric", "model", "provider", "n_hints", "sample", "item_id")
     with atomic.writing(out) as handle:

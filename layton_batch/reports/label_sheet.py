@@ -21,6 +21,7 @@ from layton_batch.files.sources import Row, RowLocation, Rows, parse_each
 from layton_batch.records import Item, JsonValue
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
+from layton_batch.runs.shown_items import references
 from layton_batch.scoring.annotations import WORDS, Annotation, AnswerKey, parse_annotation
 from layton_batch.states import PredictionKind
 from layton_batch.text import without_guard
@@ -61,19 +62,10 @@ def sheet_answers(run: Run) -> list[LabelTableAnswer]:
     return [LabelTableAnswer(AnswerKey(*row[:-2]), *row[-2:]) for row in answered.iter_rows()]
 
 
-def reference_texts(item: Item) -> tuple[tuple[str, str], ...]:
-    """Return (label, text) of each reference text, without repeats: an item may use its solution as its answer."""
-    names_by_text: dict[str, str] = {}
-    for name, text in (("Answer", item.answer), ("Justification", item.justification), ("Solution", item.solution)):
-        if text and text.strip():
-            names_by_text.setdefault(text, name)
-    return tuple((name, text) for text, name in names_by_text.items())
-
-
 def reference_text(item: Item) -> str:
     """Return the reference texts of an item as one text, each with its name if there are several."""
-    references = reference_texts(item)
-    return "\n\n".join(text if len(references) == 1 else f"{name}: {text}" for name, text in references)
+    texts = [*references(item)]
+    return "\n\n".join(text if len(texts) == 1 else f"{name}: {text}" for name, text in texts)
 
 
 SheetTexts = tuple[LabelTableAnswer, Item, bool]

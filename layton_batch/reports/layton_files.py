@@ -16,6 +16,7 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
+from layton_batch.runs.label_import import check_has_jury
 from layton_batch.runs.rejudging import recorded_jury
 from layton_batch.scoring.annotations import Annotation, AnswerKey, annotated_words
 from layton_batch.scoring.evidence import PREDICTION, Entrant, content_key, with_contents
@@ -39,7 +40,7 @@ def write_ppi(run: Run, out: Path) -> int:
     Answers of the gold set that only bring a label have ``ranked`` false, and the votes that stand beside the label.
     ``leaderboard`` on this file gives the run's board. Where a model was asked several times rows have ``sample``.
     """
-    _jury_only(run)
+    check_has_jury(run)
     rounds = [_answers(run, number) for number in range(1, 1 + max(samples(run).values(), default=1))]
     own = [
         answers.filter(pl.col("sample") == number).with_columns(
@@ -62,7 +63,7 @@ def write_annotations(run: Run, out: Path) -> int:
 
     ``label import`` and ``[gold] annotations`` take the file; so do layton-eval's tools.
     """
-    _jury_only(run)
+    check_has_jury(run)
     return _write(out, _annotation_rows(run))
 
 
@@ -72,11 +73,6 @@ def write_results(run: Run, out: Path) -> int:
     return _write(
         out, ranked.select(**{name: pl.col(column) for name, column in _RESULT.items()}).iter_rows(named=True)
     )
-
-
-def _jury_only(run: Run) -> None:
-    if not run.task.uses_jury:
-        raise DataError(f"{run.id}: this task is graded by rule: it has no verdicts and no labels to export")
 
 
 def _panel(run: Run) -> list[str]:

@@ -201,23 +201,16 @@ def _model_plans(planned: _PlannedBoard, plan: IntArray) -> tuple[ModelPlan, ...
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedIntervals:
-    """Intervals expected after so many more labels: half widths in points, the mean over models and the widest."""
-
-    labels: int
-    mean: float
-    widest: float
-
-
-@dataclass(frozen=True, slots=True)
 class LabelForecast:
-    """The predictions to label next, and what labels buy: intervals ``now``, and after as many labels as are
-    ``enough`` to make every model's interval about as short as labels can."""
+    """The predictions to label next, and what labels buy. ``enough``: the labels that make every model's interval about
+    as short as labels can. ``half_width_now``, ``half_width_then``: the mean over models in points, without and with
+    these labels."""
 
     queue: tuple[AnswerKey, ...]
     unlabelled: int
-    now: ExpectedIntervals
-    enough: ExpectedIntervals
+    enough: int
+    half_width_now: float
+    half_width_then: float
 
 
 def outlook(board: JuryBoard, design: str = "contested", *, length: int = 100) -> LabelForecast:
@@ -233,14 +226,13 @@ def outlook(board: JuryBoard, design: str = "contested", *, length: int = 100) -
         everything = np.flatnonzero(counts.row_bin >= 0)
         order = balanced_rows(counts, everything, len(everything) - free + length, seed=board.rules.seed)
         order = order[np.isin(order, planned.rows)]
-    now, enough = (_expected(planned, plan) for plan in (planned.first(0), planned.fewest(0.0, _ROUGH)))
-    return LabelForecast(planned.requests(order[:length]), free, now, enough)
+    enough = planned.fewest(0.0, _ROUGH)
+    now, then = (_mean_points(widths) for widths in (planned.now, planned.half_widths(enough)))
+    return LabelForecast(planned.requests(order[:length]), free, int(enough.sum()), now, then)
 
 
-def _expected(planned: _PlannedBoard, plan: IntArray) -> ExpectedIntervals:
-    widths = 100 * planned.half_widths(plan)
-    mean, widest = (float(widths.mean()), float(widths.max())) if len(widths) else (0.0, 0.0)
-    return ExpectedIntervals(int(plan.sum()), round(mean, 2), round(widest, 2))
+def _mean_points(widths: FloatArray) -> float:
+    return round(float(100 * widths.mean()), 2) if len(widths) else 0.0
 
 
 def label_need_text(labels: int, now: float | None, then: float, run: str) -> str:

@@ -503,9 +503,9 @@ def _write_beside(run: Run, boards: RuleBoard | Sequence[JuryBoard]) -> None:
     else:
         board, people = boards[0], joined(run)
         pairs, is_small = all_pairs(board), board.votes.height <= MOST_PLANNED
-        if is_small and board.votes.height and (plan := outlook(board, length=0)).enough.labels:
-            now = plan.now.mean if board.labels.height else None
-            need = [{"labels": plan.enough.labels, "half_width_now": now, "half_width_then": plan.enough.mean}]
+        if is_small and board.votes.height and (plan := outlook(board, length=0)).enough:
+            now = plan.half_width_now if board.labels.height else None
+            need = [{"labels": plan.enough, "half_width_now": now, "half_width_then": plan.half_width_then}]
         write_record(_part(run, "judges"), _diagnosis(run, board, people) if is_small else None)
         rows = list(label_rows(run, people))
         if rows or _part(run, "labels").exists():

@@ -99,7 +99,6 @@ class Opened:
     def settle(self) -> None:
         """Have the newest forecast hold the newest labels."""
         self.later.work()
-        self.session.forecaster.settle()
 
     def _kept(self, response: httpx.Response) -> httpx.Response:
         for one in (*response.history, response):
@@ -125,7 +124,6 @@ def served(root: Path) -> Iterator[str]:
         keys = AppKeys(at.getsockname()[1])
         with serving(App(session, keys, "ada").asgi(), at):
             yield keys.address
-        session.forecaster.settle()
 
 
 @contextmanager
