@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import re
 from collections.abc import Collection, Iterable
 from decimal import ROUND_HALF_UP, Decimal
@@ -137,7 +138,7 @@ def tokens_text(count: int) -> str:
 
 def number_text(value: float | None, digits: int = 1) -> str:
     """A number with so many decimals, or the mark for none."""
-    return NONE if value is None else f"{value:.{digits}f}"
+    return NONE if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
 def range_text(low: float | None, high: float | None, digits: int = 1) -> str:

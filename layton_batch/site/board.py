@@ -10,6 +10,7 @@ import string
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from layton_batch.columns import OutputForm, Table, columns
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import COUNTS
 from layton_batch.makers import maker_name, model_colours
-from layton_batch.scoring.board_columns import BOARD, ShownColumn
+from layton_batch.scoring.board_columns import BOARD, ShownColumn, board_rows
 from layton_batch.scoring.label_plan import label_need_text
 from layton_batch.scoring.leaderboard import (
     ASSUMES,
@@ -28,12 +29,10 @@ from layton_batch.scoring.leaderboard import (
     FLAGS,
     NEW_ITEMS,
     NO_OWN,
-    OTHER_HINTS,
     PAPER,
     RULE,
     THIS_SET,
     UNCALIBRATED,
-    alike,
     flags_of,
     need,
     on_this_set,
@@ -64,8 +63,14 @@ _MOST_KINDS = 8  # of failure that have a column of their own
 LeaderboardRow = Mapping[str, Any]
 CELLS = {column.name: column.cell for column in BOARD}
 """Texts of the board's columns, by name."""
-_DRAWN = frozenset({"rank", "model", "hints", "score", "interval", "range", "alike", "labels", "verdicts", "items"})
-"""Columns of the board that a page shows in its own way; the others stand as a terminal shows them."""
+_FALLING = frozenset({"score", "labels", "verdicts", "items"})
+"""Columns of which a first click shows the largest."""
+_ALWAYS = frozenset({"rank", "model", "hints", "score", "interval", "range", "verdicts"})
+"""Columns that are shown before a reader asks for all."""
+_UNNAMED = frozenset({"rank", "score", "interval"})
+"""Columns without a name on a phone."""
+_SORTED = {"rank": "rank", "score": "score", "labels": "own_labels", "verdicts": "n_verdicts_missing"}
+"""Columns of the table by which columns of the board are sorted."""
 BODIES = (("board-rows", "for-new"), ("set-rows", "for-these"))
 """Id and view of the rows of each target."""
 
@@ -76,7 +81,7 @@ class BoardRow:
 
     ``maker``: its name, that of the provider where the maker is unknown; ``by``: the provider where that is another;
     ``colour``: the model's on all pages and charts of the site. ``usd``, ``tokens``: of an answer, None if unknown;
-    ``alike``: its letters; ``notes``: marks of the footnotes that apply.
+    ``notes``: marks of the footnotes that apply.
     """
 
     values: LeaderboardRow
@@ -85,7 +90,6 @@ class BoardRow:
     colour: str
     usd: float | None
     tokens: float | None
-    alike: str
     notes: tuple[str, ...]
 
     @property
@@ -194,7 +198,7 @@ class Board:
     @property
     def columns(self) -> list[BoardColumn]:
         """Return the columns that say something of these rows."""
-        return [column for is_shown, column in _columns(self) if is_shown]
+        return list(_columns(self))
 
     @property
     def explained(self) -> list[tuple[str, str]]:
@@ -214,12 +218,12 @@ class Board:
         return f"Percent of the items {counted}".strip() + "."
 
     @property
-    def interval_head(self) -> str:
-        return "Interval" if self.method == PAPER else f"{percent(self.level)} CI"
+    def score_help(self) -> str:
+        return f"{self.score_words} Abstained, unreadable and missing answers count as wrong."
 
     @property
-    def range_head(self) -> str:
-        return "Rank range" if self.method == PAPER else f"{percent(self.level)} rank range"
+    def interval_head(self) -> str:
+        return "Interval" if self.method == PAPER else f"{percent(self.level)} CI"
 
     @property
     def meaning(self) -> str:
@@ -248,7 +252,7 @@ class Board:
     @property
     def range_meaning(self) -> str:
         """Say what the rank ranges and the letters hold."""
-        letters = f"Models that share a letter under “{_ALIKE}” cannot be told apart by their rank ranges."
+        letters = "Models that share a letter under “Alike” cannot be told apart by their rank ranges."
         if self.method == PAPER:
             return (
                 f"The rank range runs from the best to the worst rank that overlapping intervals leave open. {letters}"
@@ -284,7 +288,6 @@ _SUBJECTS = {
     NEW_ITEMS: "the score on new items of the same kind",
     THIS_SET: "the share of exactly these items that a person would judge correct",
 }
-_ALIKE = "Alike"
 _METRICS = {
     "both_correct": "whose answer and justification are both right",
     "answer_correct": "whose answer is right",
@@ -297,7 +300,7 @@ _METRICS = {
 
 def read_board(folder: RunFolder, frame: pl.DataFrame, manifest: PageManifest) -> Board:
     """Make the board of a leaderboard's rows. Raises DamagedTableError for a table that cannot be read."""
-    rows = frame.to_dicts()
+    rows = board_rows(frame)
     return Board(
         rows=_rows(folder, rows, manifest.site.colours),
         footnotes=tuple((mark, _words(flag), FLAGS.get(flag, "")) for flag, mark in _footnotes(rows).items()),
@@ -320,14 +323,13 @@ def _rows(folder: RunFolder, rows: Sequence[LeaderboardRow], chosen: Mapping[str
     makers = {row["model"]: maker_name(names.get(row["model"]) or short_line(row["provider"])) for row in rows}
     colours = model_colours(makers, chosen)
     spent, marks = _spent(folder), _footnotes(rows)
-    letters = alike([(_whole(row["rank_best"]), _whole(row["rank_worst"])) for row in rows])
     board_rows = []
-    for row, letter in zip(rows, letters, strict=True):
+    for row in rows:
         model, maker, provider = row["model"], makers[row["model"]], maker_name(short_line(row["provider"]))
         usd, tokens = spent.get(str(model), (None, None))
         notes = tuple(marks[flag] for flag in flags_of(row["flags"]))
         by = "" if maker == provider else provider
-        board_rows.append(BoardRow(row, maker, by, colours[model], usd, tokens, letter, notes))
+        board_rows.append(BoardRow(row, maker, by, colours[model], usd, tokens, notes))
     return tuple(board_rows)
 
 
@@ -340,10 +342,6 @@ def _spent(folder: RunFolder) -> dict[str, tuple[float | None, float]]:
             cost = dollars(usd)
             spent[model] = (None if cost is None else cost / requests, (tokens or 0) / requests)
     return spent
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def _footnotes(rows: Sequence[LeaderboardRow]) -> dict[str, str]:
@@ -399,7 +397,7 @@ def board_table(caption: str, board: Board, here: Board | None = None) -> HtmlTa
     return HtmlTable(caption, [column for column, _ in board.columns], bodies, kind="board", sorted_by="rank")
 
 
-_FIRST = ("rank", "model", "score", "interval", "plot", "spread", "cost")
+_FIRST = ("rank", "model", "score", "interval", "plot", "range", "cost")
 
 
 def first_rows(caption: str, board: Board, count: int, address: str) -> HtmlTable:
@@ -417,72 +415,51 @@ def first_rows(caption: str, board: Board, count: int, address: str) -> HtmlTabl
     return HtmlTable(caption, [column for column, _ in shown], [HtmlBody(rows)], kind="board")
 
 
-def _columns(board: Board) -> list[tuple[bool, BoardColumn]]:
-    """Define each column, and tell whether it says something of these rows."""
-    rows, cells = board.rows, macros("cells.html")
-    ticks, plot = _plot(rows)
-    ranked = sum(row.values["rank"] is not None for row in rows)
-    has_costs = any(row.tokens is not None for row in rows)
-    counts = [name for name, column in COUNTS.items() if any(row.values[column] for row in rows)]
-    other_hints = any(OTHER_HINTS in flags_of(row.values["flags"]) for row in rows)
-    labels = "People’s verdicts on the model’s own answers · borrowed from other models’ answers" + (
-        " and from this model’s answers with other hints" * other_hints + "."
-    )
-
-    def column(
-        name: str, key: str, cell: Callable[[BoardRow], HtmlCell | str], words: str = "", **more: Any
-    ) -> BoardColumn:
-        return HtmlColumn(name, key, help=words, **more), cell
-
-    return [
-        (True, column("Rank", "rank", lambda row: _sorted(row.rank, row.number("rank")),
-                      "By score; see the rank range for what the data leave open.", label="")),
-        (True, column("Model", "model", _model_cell, is_head=True)),
-        (board.has_hints,
-         column("Hints", "hints", lambda row: str(row.hints), "How many hints the model was given.", label="hints")),
-        (True, column("Score", "score", lambda row: _sorted(row.score, row.number("score")),
-                      f"{board.score_words} Abstained, unreadable and missing answers count as wrong.",
-                      is_falling=True, label="")),
-        (True, column(board.interval_head, "interval", lambda row: _sorted(row.interval, row.width),
-                      "How far the score is known, on what the board is for.", label="")),
-        (True, column("Score and interval, drawn", "plot", plot,
-                      label="", drawing=cells.axis(ticks) if rows else NOTHING)),
-        (True, column(board.range_head, "spread", lambda row: _ranks_cell(row, ranked),
-                      "Holds the ranks of all models at once, on what the board is for.", label="ranks")),
-        (True, column(_ALIKE, "alike", lambda row: row.alike,
-                      "Models that share a letter cannot be told apart by their rank ranges.", is_text=True,
-                      is_rest=True, label="alike")),
-        (board.has_labels,
-         column("Human labels (own · borrowed)", "labels",
-                lambda row: _sorted(CELLS["labels"](row.values), row.number("own_labels")), labels,
-                is_falling=True, is_rest=True, label="labels")),
-        (any(row.values["n_verdicts_missing"] for row in rows),
-         column("Verdicts", "verdicts",
-                lambda row: _sorted(CELLS["verdicts"](row.values), row.number("n_verdicts_missing")),
-                "How many of the verdicts that judges were asked for can be read: the score stands on these.",
-                is_falling=True, label="verdicts")),
-        (has_costs, column("Cost an answer", "cost", lambda row: _sorted(row.cost, row.usd),
-                           "What one answer of the model cost by its batch API, without the jury.", label="")),
-        (has_costs, column("Output tokens", "tokens", lambda row: _sorted(row.length, row.tokens),
-                           "Output tokens of one answer, reasoning among them.", is_rest=True, label="tokens")),
-        (len({row.values["n_items"] for row in rows}) > 1,
-         column("Items", "items", lambda row: f"{row.values['n_items'] or 0:,}", "Items behind the score.",
-                is_falling=True, is_rest=True, label="items")),
-        (bool(counts),
-         column(counts[0].capitalize() if len(counts) == 1 else "Failures", "failures",
-                lambda row: _failures_cell(row, len(counts) > 1),
-                "Answers that are no answer, or have no verdict; they count as wrong.",
-                is_falling=True, is_rest=True, label=counts[0] if len(counts) == 1 else "failures")),
-        *((shared.shown([row.values for row in rows]), _shared_column(shared)) for shared in BOARD
-          if rows and shared.name not in _DRAWN and OutputForm.PAGE in shared.surfaces),
-    ]  # fmt: skip
+def _columns(board: Board) -> Iterator[BoardColumn]:
+    """Yield the columns that say something of these rows: those of a terminal, the drawing, costs and failures."""
+    rows, cells, values = board.rows, macros("cells.html"), [row.values for row in board.rows]
+    ranked = sum(row["rank"] is not None for row in values)
+    drawn: Mapping[str, Callable[[BoardRow], HtmlCell]] = {
+        "model": _model_cell,
+        "interval": lambda row: _sorted(row.interval, row.width),
+        "range": lambda row: _ranks_cell(row, ranked),
+    }
+    for shared in BOARD if rows else ():
+        if OutputForm.PAGE in shared.surfaces and shared.shown(values):
+            yield _head(shared, board), drawn.get(shared.name) or partial(_cell, shared)
+        if shared.name == "interval":
+            ticks, plot = _plot(rows)
+            yield HtmlColumn("Score and interval, drawn", "plot", label="", drawing=cells.axis(ticks)), plot
+    if any(row.tokens is not None for row in rows):
+        words = "What one answer of the model cost by its batch API, without the jury."
+        yield HtmlColumn("Cost an answer", "cost", help=words, label=""), lambda row: _sorted(row.cost, row.usd)
+        words = "Output tokens of one answer, reasoning among them."
+        yield (
+            HtmlColumn("Output tokens", "tokens", help=words, is_rest=True),
+            lambda row: _sorted(row.length, row.tokens),
+        )
+    counts = [name for name, column in COUNTS.items() if any(row[column] for row in values)]
+    if counts:
+        name = counts[0].capitalize() if len(counts) == 1 else "Failures"
+        words = "Answers that are no answer, or have no verdict; they count as wrong."
+        column = HtmlColumn(name, "failures", help=words, is_falling=True, is_rest=True)
+        yield column, lambda row: _failures_cell(row, len(counts) > 1)
 
 
-def _shared_column(shared: ShownColumn) -> BoardColumn:
-    """Return a column that a page shows as a terminal does."""
-    head = shared.words.format(interval="", on="").replace("\n", " ") or shared.name
-    column = HtmlColumn(sentence(head), shared.name, help=shared.help, is_text=shared.is_text, is_rest=True, label=head)
-    return column, lambda row: shared.cell(row.values)
+def _head(shared: ShownColumn, board: Board) -> HtmlColumn:
+    """Return a column of a terminal's board for a page."""
+    words = shared.words.format(interval=board.interval_head, on="").replace("\n", " ") or shared.name
+    is_score = shared.name == "score"
+    return HtmlColumn(
+        sentence(words), shared.name, help=board.score_help if is_score else shared.help,
+        is_text=shared.is_text, is_head=shared.name == "model", is_falling=shared.name in _FALLING,
+        is_rest=shared.name not in _ALWAYS, label="" if shared.name in _UNNAMED else None,
+    )  # fmt: skip
+
+
+def _cell(shared: ShownColumn, row: BoardRow) -> HtmlCell | str:
+    text = shared.cell(row.values)
+    return _sorted(text, row.number(_SORTED[shared.name])) if shared.name in _SORTED else text
 
 
 _ENDS = ("score", "lower", "upper", "new_score", "new_lower", "new_upper", "set_score", "set_lower", "set_upper")
