@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -16,6 +15,7 @@ from layton_batch.scoring.board_columns import (
     Row,
     board_columns,
     board_rows,
+    failure_table,
     failures_of,
     has_no_own_labels,
 )
@@ -35,12 +35,10 @@ from layton_batch.scoring.leaderboard import (
     need,
     stored,
 )
-from layton_batch.text import NONE, one_line, percent
+from layton_batch.text import one_line, percent
 
 if TYPE_CHECKING:
     import altair as alt
-
-_KINDS_WIDTH, _KIND_LENGTH = 54, 24  # columns of the table of failures; of one heading
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,39 +100,12 @@ _NOTHING = "no model is done yet: there is no leaderboard"
 
 
 def _print_failures(rows: Sequence[Row]) -> None:
-    """Print the counts of each kind of failure by model in the board's order.
-
-    The rarest kinds share one column if not all fit. Models without failures are left out.
-    """
-    shown, rest = _kinds(rows)
-    if not shown:
-        return
+    """Print the counts of each kind of failure by model in the board's order."""
     title = "not right, by kind" if rows[0]["method"] == RULE else "never judged, by kind"
     hints = len({row["n_hints"] for row in rows}) > 1
-    header = ["model", *(["hints"] if hints else []), *map(_heading, shown), *(["other"] if rest else [])]
-    lines = []
-    for row in (row for row in rows if row["failures"]):
-        times = failures_of(row)
-        counts = [times.get(kind, 0) for kind in shown]
-        counts += [sum(times.get(kind, 0) for kind in rest)] if rest else []
-        lines.append([row["model"], *([str(row["n_hints"])] if hints else []), *map(str, counts)])
-    print_table(text_table(title, header, lines))
-
-
-def _kinds(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """Split the kinds into those with a column, in their order, and the rest. Plug-in tasks may have many kinds."""
-    times: Counter[str] = Counter()
-    for row in rows:
-        times.update(failures_of(row))
-    shown = list(times)
-    rest: list[str] = []
-    while sum(max(map(len, _heading(kind).split("\n"))) + 1 for kind in shown) > _KINDS_WIDTH:
-        rest.append(shown.pop(shown.index(min(shown, key=times.__getitem__))))
-    return shown, rest
-
-
-def _heading(kind: str) -> str:
-    return one_line(kind)[:_KIND_LENGTH].replace("_", "\n", 1) or NONE
+    failures = [(row["model"] + f"@{row['n_hints']}" * hints, failures_of(row)) for row in rows]
+    if any(counts for _, counts in failures):
+        print_table(failure_table(failures, title))
 
 
 def board_notes(board: pl.DataFrame, *, counts: bool = True) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -9,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from layton_batch.columns import FOR_PEOPLE, Column, OutputForm
+from layton_batch.columns import FOR_PEOPLE, Column, OutputForm, Table, Texts, text_table
 from layton_batch.files.table_columns import COUNTS, LEADERBOARD
 from layton_batch.scoring.leaderboard import (
     AIM_POINTS,
@@ -23,11 +24,12 @@ from layton_batch.scoring.leaderboard import (
     complete,
     flags_of,
 )
-from layton_batch.text import NONE, number_text, percent, range_text
+from layton_batch.text import NONE, number_text, one_line, percent, range_text
 
 Row = Mapping[str, Any]
 """A row of the leaderboard; ``alike``: its letters."""
 Rows = Sequence[Row]
+_MOST_KINDS = 6  # of failure that have a column of their own: so many fit a terminal
 _ALWAYS_COUNTED = ("unparsed", "missing")
 
 
@@ -83,6 +85,23 @@ def _stored_columns() -> Iterator[Column[Row]]:
 def failures_of(row: Row) -> dict[str, int]:
     """Return how often each kind of failure occurs."""
     return {failure["kind"]: failure["count"] for failure in row["failures"] or ()}
+
+
+def failure_table(failures: Sequence[tuple[str, Mapping[str, int]]], title: str = "") -> Table[Texts]:
+    """Count the most frequent kinds of failure by model, all others in one column; models without any are left out.
+
+    ``failures``: name of each model, and how often it failed by kind. Plug-in tasks may have many kinds.
+    """
+    kinds = list(dict(sum((Counter(counts) for _, counts in failures), Counter[str]()).most_common()))
+    shown, others = kinds[:_MOST_KINDS], kinds[_MOST_KINDS:]
+    groups = [[kind] for kind in shown] + ([others] if others else [])
+    heads = [one_line(kind).replace("_", " ") or NONE for kind in shown] + ["other"] * bool(others)
+    rows = [
+        (name, *(f"{sum(counts.get(kind, 0) for kind in group):,}" for group in groups))
+        for name, counts in failures
+        if counts
+    ]
+    return text_table(title, ["model", *heads], rows)
 
 
 def has_no_own_labels(row: Row) -> bool:

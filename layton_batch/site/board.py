@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import string
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,11 +16,11 @@ from typing import Any
 
 import polars as pl
 
-from layton_batch.columns import OutputForm, Table, columns
+from layton_batch.columns import OutputForm
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import COUNTS
 from layton_batch.makers import maker_name, model_colours
-from layton_batch.scoring.board_columns import BOARD, ShownColumn, board_rows
+from layton_batch.scoring.board_columns import BOARD, ShownColumn, board_rows, failure_table
 from layton_batch.scoring.label_plan import label_need_text
 from layton_batch.scoring.leaderboard import (
     ASSUMES,
@@ -59,7 +58,6 @@ from layton_batch.text import NONE, first_of, number_text, percent, plural
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _MOST_TICKS = 6
 _ROOM = 0.04  # of the axis, kept free at both ends, so that dots and labels fit
-_MOST_KINDS = 8  # of failure that have a column of their own
 LeaderboardRow = Mapping[str, Any]
 CELLS = {column.name: column.cell for column in BOARD}
 """Texts of the board's columns, by name."""
@@ -355,19 +353,11 @@ def _words(name: str) -> str:
     return short_line(name.replace("_", " "))
 
 
-def failure_table(folder: RunFolder, board: Board) -> HtmlTable | None:
-    """Count the most frequent kinds of failure by model, all others in one column; None unless a rule graded."""
-    counts_by_model = failures(folder, board.metric) if board.by_rule else {}
-    rows = [(row.model, counts_by_model.get(str(row.values["model"]), {})) for row in board.rows]
-    kinds = [kind for kind, _ in sum((Counter(counts) for _, counts in rows), Counter[str]()).most_common()]
-    groups = {_words(kind): [kind] for kind in kinds[:_MOST_KINDS]}
-    if rest := kinds[_MOST_KINDS:]:
-        groups["other"] = rest
-    lines = tuple(
-        (model, *(f"{sum(counts.get(kind, 0) for kind in group):,}" for group in groups.values()))
-        for model, counts in rows if counts
-    )  # fmt: skip
-    return plain_table(Table(columns("model", *groups), lines), "How often each kind of failure occurs, by model")
+def failures_by_kind(folder: RunFolder, board: Board) -> HtmlTable | None:
+    """Count the failures of each model by kind; None unless a rule graded."""
+    counts = failures(folder, board.metric) if board.by_rule else {}
+    rows = [(row.model, counts.get(str(row.values["model"]), {})) for row in board.rows]
+    return plain_table(failure_table(rows), "How often each kind of failure occurs, by model")
 
 
 def label_need(folder: RunFolder, run: str) -> str:

@@ -15,7 +15,7 @@ from layton_batch.costs.report import CostReport
 from layton_batch.files import tables
 from layton_batch.scoring.history import BoardSnapshot, changes, snapshots
 from layton_batch.scoring.leaderboard import ASSUMES
-from layton_batch.site.board import RunSite, board_table, failure_table
+from layton_batch.site.board import RunSite, board_table, failures_by_kind
 from layton_batch.site.pages import short_line
 from layton_batch.site.run_tables import PageManifest
 from layton_batch.text import number_text, plural, with_guard
@@ -43,7 +43,7 @@ def write_leaderboard_page(
     site.write(
         "index.html", bill=bill,
         table=board_table(f"Leaderboard of {site.title}", board, site.here),
-        failures=failure_table(site.folder, board),
+        failures=failures_by_kind(site.folder, board),
         makers=sorted({row.maker for row in board.rows} - {""}), assumes=ASSUMES,
         incomplete=[(short_line(model), short_line(progress)) for model, progress in incomplete.iter_rows()],
         first_charts=[chart for chart in charts if chart.name.startswith("cost")],

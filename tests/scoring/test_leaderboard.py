@@ -177,13 +177,13 @@ def test_kinds_are_counted_and_bad_marks_refused() -> None:
 
 
 def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board(capsys: pytest.CaptureFixture[str]) -> None:
-    kinds = [f"a_kind_of_length_{i}" for i in range(10) for _ in range(i + 1)]
+    kinds = [f"a_kind_of_length_{letter}" for times, letter in enumerate("abcdefghij", 1) for _ in range(times)]
     many = marks_frame("a" * 70, [0.0] * len(kinds), failures=kinds)
     few = marks_frame("b", [1.0, 0.0, *[1.0] * 53], failures=["", "no_answer", *[""] * 53])
     rows = rank_marks([few, many], ScoringRules())
     assert [dict(row.failures) for row in rows] == [
         {"no_answer": 1},
-        {f"a_kind_of_length_{i}": i + 1 for i in range(10)},
+        {f"a_kind_of_length_{letter}": times for times, letter in enumerate("abcdefghij", 1)},
     ]
     write_board(rows, "table")
     shown = capsys.readouterr().out.partition("not right, by kind\n")[2].splitlines()
