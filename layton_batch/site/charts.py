@@ -24,7 +24,11 @@ from layton_batch.drawing import (
     SOFT,
     Axis,
     Row,
+    layered,
     named_points,
+    row_axis,
+    row_names,
+    scores_with_intervals,
     specification,
     table,
     titled,
@@ -162,10 +166,6 @@ def _draw(site: Path, earlier: Path, name: str, document: str) -> str:
     return picture
 
 
-def _layered(layers: Sequence[alt.Chart], width: int, height: int) -> alt.LayerChart:
-    return alt.LayerChart(layer=list(layers), width=width, height=height)
-
-
 def _scored(board: Board) -> list[BoardRow]:
     return [row for row in board.rows if row.number("score") is not None]
 
@@ -186,14 +186,7 @@ def _scores(board: Board, most: int = MOST_MODELS, width: int = ROW_WIDTH, heigh
         }
         for at, row in enumerate(_scored(board)[:most])
     ]
-    base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)), description=LABEL)
-    x = alt.X("low:Q", title="Score (%)", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
-    layers = [
-        base.transform_filter("datum.low !== null").mark_bar(color=BAND, height=10).encode(x=x, x2=alt.X2("high:Q")),
-        base.mark_circle(size=60, opacity=1).encode(x=alt.X("score:Q"), color=alt.Color("colour:N", scale=None)),
-        _row_names(base),
-    ]
-    form = _layered(layers, width, height * len(rows))
+    form = scores_with_intervals(rows, width, height)
     return Chart("scores", "Scores with intervals", "Score in percent; band: its interval.", {"": form})
 
 
@@ -211,7 +204,7 @@ def _bars(groups: Mapping[str, Sequence[float]], name: str, title: str, words: s
         label = f"{group}: {right:.1f} %{span} of {len(rates):,}"
         rows.append({"at": at, "name": shortened(group, LONGEST_NAME), "mean": right, "low": low, "high": high,
                      "count": f"n = {len(rates):,}", "label": label})  # fmt: skip
-    base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)))
+    base = alt.Chart(table(rows)).encode(y=row_axis(len(rows)))
     x = alt.X("mean:Q", title="Right (%)", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(tickCount=5))
     has_interval = "datum.low !== null"
     fill = alt.condition(has_interval, alt.value(BAND), alt.value("white"))
@@ -219,21 +212,11 @@ def _bars(groups: Mapping[str, Sequence[float]], name: str, title: str, words: s
         base.mark_bar(height=14, stroke=BAND, strokeWidth=1.5).encode(x=x, description=LABEL, fill=fill),
         base.transform_filter(has_interval).mark_rule(color=SOFT, strokeWidth=1.5, aria=False)
         .encode(x="low:Q", x2=alt.X2("high:Q")),
-        _row_names(base),
+        row_names(base),
         base.mark_text(align="left", dx=8, color=INK).encode(x=alt.value(ROW_WIDTH), text=alt.Text("count:N")),
     ]  # fmt: skip
     words += " n: items. Thin line: 95 % interval over items of the kind; a hollow bar has none."
-    return Chart(name, title, words, {"": _layered(layers, ROW_WIDTH, ROW_HEIGHT * len(rows))})
-
-
-def _row_axis(count: int) -> alt.Y:
-    """Return the axis of rows by number: two models may be shown by the same shortened name."""
-    return alt.Y("at:O", axis=None, scale=alt.Scale(domain=list(range(count))))
-
-
-def _row_names(base: alt.Chart) -> alt.Chart:
-    names: alt.Chart = base.mark_text(align="right", dx=-8, color=INK).encode(x=alt.value(0), text=NAME)
-    return names
+    return Chart(name, title, words, {"": layered(layers, ROW_WIDTH, ROW_HEIGHT * len(rows))})
 
 
 # ---- points --------------------------------------------------------------------------------------------------------
@@ -271,7 +254,7 @@ def _against(
         up = Axis("Score (%)", min(scores) - room, max(scores) + room, height)
         corners = alt.Chart(table([{"x": x, "y": y} for x, y in front])).encode(x=across.x(), y=up.y())
         line = corners.mark_line(color=BLUE, strokeWidth=1.5, strokeDash=[4, 3], aria=False)
-        forms[ending] = _layered([line, *named_points(rows, across, up, front)], width, height)
+        forms[ending] = layered([line, *named_points(rows, across, up, front)], width, height)
     joined = f"The broken line joins the models that no {less} one beats. " if len(front) > 1 else ""
     words = f"{joined}The scale across is logarithmic."
     if len(points) > MOST_NAMES:
@@ -313,12 +296,12 @@ def _grid(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
     ]
     heads: list[Row] = [{"column": at, "name": shortened(model, LONGEST_NAME)} for at, model in enumerate(columns)]
     x = alt.X("column:O", axis=None, scale=alt.Scale(domain=list(range(len(columns)))))
-    base = alt.Chart(table(cells)).encode(x=x, y=_row_axis(len(categories)))
+    base = alt.Chart(table(cells)).encode(x=x, y=row_axis(len(categories)))
     shade = alt.Opacity("share:Q", scale=alt.Scale(domain=[0, 100], range=[0.06, 1]), legend=None)
     layers = [
         base.mark_rect(color=BAND, stroke="white", strokeWidth=2).encode(opacity=shade, description=LABEL),
         base.mark_text(color=INK, fontSize=10, aria=False).encode(text=alt.Text("text:N")),
-        _row_names(alt.Chart(table(names)).encode(y=_row_axis(len(categories)))),
+        row_names(alt.Chart(table(names)).encode(y=row_axis(len(categories)))),
         alt.Chart(table(heads)).mark_text(align="left", angle=315, dx=4, dy=-6, color=INK)
         .encode(x=x, y=alt.value(0), text=NAME),
     ]  # fmt: skip
@@ -326,7 +309,7 @@ def _grid(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
         f"Share right in percent by {rates.corrected_judge}; in brackets: items of the category. Few items say little."
     )
     words += f" The first {len(columns)} models." * (len(models) > len(columns))
-    form = _layered(layers, max(30 * len(columns), 120), ROW_HEIGHT * len(categories))
+    form = layered(layers, max(30 * len(columns), 120), ROW_HEIGHT * len(categories))
     return Chart("grid", "Score by category and model", words, {"": form})
 
 
@@ -344,7 +327,7 @@ def _spread(rates: ItemRates) -> Chart | None:
     x = alt.X("low:Q", title="Models right (%)", scale=alt.Scale(domain=[0, 100]))
     y = alt.Y("count:Q", title="Items", axis=alt.Axis(tickMinStep=1))
     bars = alt.Chart(table(rows)).mark_bar(color=BAND, stroke="white", strokeWidth=2)
-    form = _layered([bars.encode(x=x, x2=alt.X2("high:Q"), y=y, y2=alt.Y2Datum(0), description=LABEL)], WIDTH, 200)
+    form = layered([bars.encode(x=x, x2=alt.X2("high:Q"), y=y, y2=alt.Y2Datum(0), description=LABEL)], WIDTH, 200)
     words = f"Items (up) by the share of models that are right, by {rates.judge} (across)."
     return Chart("items", "Items by how many models get them right", words, {"": form})
 
@@ -374,7 +357,7 @@ def _lines(
         rows = [{**point, "name": model, "label": labels[model]} for model, _ in shown for point in lines[model][1]]
         chart = alt.Chart(table(rows)).mark_line(strokeWidth=2)
         colour = alt.Color("name:N", scale=scale, legend=key)
-        return _layered([chart.encode(color=colour, description=LABEL, x=x, y=y)], WIDTH, 240)
+        return layered([chart.encode(color=colour, description=LABEL, x=x, y=y)], WIDTH, 240)
 
     first = legend[:MOST_LINES]
     key = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=180, symbolType="stroke", symbolStrokeWidth=3)
