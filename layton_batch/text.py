@@ -146,6 +146,15 @@ def range_text(low: float | None, high: float | None, digits: int = 1) -> str:
     return NONE if low is None or high is None else f"{low:.{digits}f}–{high:.{digits}f}"
 
 
+def duration(seconds: float) -> str:
+    """``45 s``, ``12 min``, ``3.5 h``, ``2.0 d``: at most six characters up to a hundred days."""
+    seconds = max(seconds, 0.0)
+    for size, unit, digits in ((86_400.0, "d", 1), (3600.0, "h", 1), (60.0, "min", 0)):
+        if seconds >= 2 * size or (unit != "min" and seconds >= size):
+            return f"{seconds / size:.{digits}f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 # ---- cells of a spreadsheet ----------------------------------------------------------------------------------------
 
 

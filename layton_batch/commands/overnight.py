@@ -41,7 +41,7 @@ from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.reports.run_result import CALL_AGAIN, exit_code, next_steps, trouble_json, trouble_line, trouble_lines
 from layton_batch.reports.table import Document, as_markdown, json_text, markdown_text
 from layton_batch.runs.environment_notes import address_notes
-from layton_batch.runs.folders import find_runs, manifest_name, reserves_expected, run_source
+from layton_batch.runs.folders import find_runs, manifest_name, run_source
 from layton_batch.runs.status import ProviderTrouble, RunState, Status, missing_budget, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.scoring.history import BoardSnapshot, changes, snapshots
@@ -394,7 +394,7 @@ class _NightRun:
         missing = missing_budget(status, self.budget or Decimal(0)) if is_stopped else None
         steps: Sequence[str] = ()
         if self.refusal is None and self.code not in (0, CALL_AGAIN):
-            steps = next_steps(status, run_source(folder), reserves_expected=reserves_expected(folder))
+            steps = next_steps(status, run_source(folder))
         return NightResult(
             manifest=str(self.path),
             run=status.run,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from layton_batch.columns import Table, columns
+from layton_batch.columns import text_table
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.manifest.jury import METRIC_FIELDS
@@ -105,7 +105,7 @@ def csv_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:
     """
     yield "leaderboard.csv", Leaderboard(next(iter(contents.boards.values()))).text("csv").encode()
     table = _predictions(contents)
-    yield "predictions.csv", as_csv(Table(columns(*table.columns), table.rows()), keep="\n\t").encode()
+    yield "predictions.csv", as_csv(text_table("", table.columns, table.rows()), keep="\n\t").encode()
 
 
 def parquet_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 import polars as pl
 
-from layton_batch.columns import Table, columns
+from layton_batch.columns import text_table
 from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.files.items import shown_digest
@@ -84,7 +84,7 @@ def sheet_csv(rows: Sequence[Mapping[str, JsonValue]]) -> bytes:
     """Return the rows as CSV for spreadsheets: with the mark by which they know UTF-8, and no cell that they run."""
     names = dict.fromkeys(name for row in rows for name in row)
     cells = [tuple(row.get(name) for name in names) for row in rows]
-    return as_csv(Table(columns(*names), cells), keep="\n\t").encode("utf-8-sig", "replace")
+    return as_csv(text_table("", names, cells), keep="\n\t").encode("utf-8-sig", "replace")
 
 
 def sheet_row(key: AnswerKey, texts: SheetTexts | None) -> dict[str, JsonValue]:

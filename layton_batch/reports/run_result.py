@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -15,14 +15,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from layton_batch.clock import SystemClock, iso, utc
-from layton_batch.columns import DATA, Column, OutputForm, Table, Texts, columns, text_table
+from layton_batch.columns import DATA, Column, OutputForm, Table, Texts, text_table
 from layton_batch.costs.prices import near_model
 from layton_batch.errors import DataError, FileError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.reports.table import Document, as_html, console, say_line, show
 from layton_batch.runs.failure_words import failure_words
-from layton_batch.runs.folders import reserves_expected, run_source
+from layton_batch.runs.folders import run_source
 from layton_batch.runs.imported import FROM_FILE, is_imported
 from layton_batch.runs.status import (
     JobStatus,
@@ -38,7 +38,7 @@ from layton_batch.scoring.verdict_counts import VerdictCounts, known_counts, lac
 from layton_batch.states import OPEN, ErrorClass, Lifecycle, Role
 from layton_batch.store.rows import reserve
 from layton_batch.store.run_store import RunStore
-from layton_batch.text import NONE, decimal_text, did_you_mean, first_of, money, one_line, plural
+from layton_batch.text import NONE, decimal_text, did_you_mean, duration, first_of, money, one_line, plural
 
 if TYPE_CHECKING:
     import polars as pl
@@ -216,7 +216,7 @@ def jobs_table(jobs: Sequence[JobStatus]) -> Table[Texts]:
     why = f"{plural(awaited, 'answer')} still to come" if awaited else "the next step plans what is judged"
     notes = (f"{plural(unplanned, 'job')} not planned yet: {why}",) if unplanned else ()
     names = ("stage", "provider", "jobs", "requests", "planned", "uploaded", "at\nprovider", "answered", "no\nanswer")
-    return Table(columns(*names, text=2), rows, notes=notes)
+    return replace(text_table("", names, rows, text=2), notes=notes)
 
 
 def _sums(jobs: Sequence[JobStatus]) -> tuple[int, ...]:
@@ -239,15 +239,6 @@ def _until(moment: float | None, now: float) -> str:
     return NONE if not moment else "now" if moment <= now else duration(moment - now)
 
 
-def duration(seconds: float) -> str:
-    """``45 s``, ``12 min``, ``3.5 h``, ``2.0 d``: at most six characters up to a hundred days."""
-    seconds = max(seconds, 0.0)
-    for size, unit, digits in ((86_400.0, "d", 1), (3600.0, "h", 1), (60.0, "min", 0)):
-        if seconds >= 2 * size or (unit != "min" and seconds >= size):
-            return f"{seconds / size:.{digits}f} {unit}"
-    return f"{seconds:.0f} s"
-
-
 def expectation(status: Status, now: float) -> str | None:
     if not status.expected_ends:
         return None
@@ -268,10 +259,10 @@ def no_price(names: Sequence[str]) -> str:
     )
 
 
-def next_steps(status: Status, run_source: str | None = None, *, reserves_expected: bool = False) -> list[str]:
+def next_steps(status: Status, run_source: str = "") -> list[str]:
     """Return the next steps for a person, a sentence each with its command.
 
-    ``run_source``: the run's name or path in the commands. ``reserves_expected``: ``[budget] bound`` is ``expected``.
+    ``run_source``: the run's name or path in the commands; empty: its name.
     """
     run = one_line(run_source or status.run)
     steps = [
@@ -293,15 +284,10 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
             steps.append(f"See to {', '.join(providers) or 'what the reason names'}, then run the same command again.")
         case RunState.OVER_BUDGET if unpriced := _unpriced(status):
             steps.append(f"{no_price(unpriced)}; then run the same command again.")
-        case RunState.OVER_BUDGET if reserves_expected:
-            steps.append(
-                "The budget stopped it. Raise [budget] max_usd (or --max-usd), or lower [budget] safety; then run the "
-                "same command again."
-            )
         case RunState.OVER_BUDGET:
             steps.append(
                 "The budget stopped it. Raise [budget] max_usd (or --max-usd), lower max_output_tokens of the models, "
-                'or set bound = "expected" in [budget]; then run the same command again.'
+                "or reserve less with bound and safety of [budget]; then run the same command again."
             )
         case RunState.CANCELLED:
             steps.append(
@@ -409,9 +395,9 @@ class RunResult(Document):
     """Status of a run, and its tables in ``folder``.
 
     ``words``: by job, what its provider said of failed requests, and how often. ``without_results``: batches whose
-    answers came, and whose raw results are gone. ``source``: the run's name or path in commands.
-    ``reserves_expected``: ``[budget] bound`` is ``expected``. ``judges``: how the verdicts ended that are in the
-    tables. ``trouble``: step that a person has to take, by table. ``code``: the exit code, if it is not that of `run`.
+    answers came, and whose raw results are gone. ``source``: the run's name or path in commands. ``judges``: how the
+    verdicts ended that are in the tables. ``trouble``: step that a person has to take, by table. ``code``: the exit
+    code, if it is not that of `run`.
     """
 
     status: Status
@@ -419,7 +405,6 @@ class RunResult(Document):
     words: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
     without_results: Sequence[str] = ()
     source: str = ""
-    reserves_expected: bool = False
     judges: Sequence[VerdictCounts] = ()
     trouble: Mapping[str, str] = field(default_factory=dict)
     code: int | None = None
@@ -440,7 +425,6 @@ class RunResult(Document):
             failure_words(folder, status),
             [batch for batch in store.answered_batches() if not folder.batch(batch).raw_results],
             run_source(folder),
-            reserves_expected(folder),
             known_counts(folder.tables),
             trouble,
         )
@@ -508,7 +492,7 @@ class RunResult(Document):
     @property
     def next_steps(self) -> list[str]:
         """Return the next steps of a person, a sentence each with its command."""
-        return next_steps(self.status, self.source, reserves_expected=self.reserves_expected)
+        return next_steps(self.status, self.source)
 
     def show(self) -> None:
         self.show_status(SystemClock().now())

@@ -114,15 +114,6 @@ def made_up(folder: RunFolder) -> frozenset[str]:
         return frozenset()
 
 
-def reserves_expected(folder: RunFolder) -> bool:
-    """Return whether the run sets a multiple of the expected cost aside, and not the most that a batch can cost."""
-    try:
-        budget = _read_document(folder)["manifest"].get("budget")
-    except ManifestError:
-        return False
-    return isinstance(budget, dict) and budget.get("bound") is not None
-
-
 def made_up_note(*folders: RunFolder) -> str | None:
     """Return a sentence for the readers of runs, some of which a sandbox answered; None if it answered none."""
     runs = [folder.root.name for folder in folders if made_up(folder)]

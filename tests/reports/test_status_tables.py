@@ -13,13 +13,13 @@ from layton_batch.columns import OutputForm
 from layton_batch.records import Batch
 from layton_batch.reports.run_result import (
     RunResult,
-    duration,
     jobs_table,
     money_line,
 )
 from layton_batch.runs.status import JobStatus, RunState, Status, place
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.store.rows import reserve
+from layton_batch.text import duration
 from tests.support.batch_states import ended, flying, planned, submitting
 from tests.support.store_rows import NOW
 
