@@ -12,30 +12,28 @@ from layton_batch.columns import Table, text_table
 from layton_batch.files.table_columns import COUNTS
 from layton_batch.reports.table import Document, as_csv, as_html, as_markdown, print_table, say_line, show
 from layton_batch.scoring.board_columns import (
+    WHERE,
     Row,
     board_columns,
     board_rows,
     failure_table,
     failures_of,
     has_no_own_labels,
+    meanings,
 )
 from layton_batch.scoring.leaderboard import (
-    ASSUMES,
     FLAGS,
     METHOD_WORDS,
-    NEW_ITEMS,
     NO_OWN,
-    OTHER_HINTS,
     PAPER,
     RULE,
-    THIS_SET,
     UNCALIBRATED,
     complete,
     flags_of,
     need,
     stored,
 )
-from layton_batch.text import one_line, percent
+from layton_batch.text import one_line
 
 if TYPE_CHECKING:
     import altair as alt
@@ -144,36 +142,10 @@ def _title(rows: Sequence[Row]) -> str:
     items = {row["n_items"] for row in rows}
     count = f"{items.pop()} items" if len(items) == 1 else f"{min(items)} to {max(items)} items"
     how = METHOD_WORDS.get(rows[0]["method"], rows[0]["method"])
-    return f"Leaderboard · {rows[0]['metric'].replace('_', ' ')} · {how} · {count} · {_WHERE[rows[0]['target']]}"
-
-
-_WHERE = {NEW_ITEMS: "for new items of this kind", THIS_SET: "for exactly this set"}
-_ALIKE = "alike: models that share a letter cannot be told apart by their rank ranges"
+    return f"Leaderboard · {rows[0]['metric'].replace('_', ' ')} · {how} · {count} · {WHERE[rows[0]['target']]}"
 
 
 def _legend(rows: Sequence[Row]) -> tuple[str, ...]:
     """Explain the column headings."""
-    row = rows[0]
-    if row["method"] == PAPER:
-        interval = "interval: the published bootstrap's, which has none for new items"
-        return (f"{interval} · range: ranks that overlapping intervals leave open", _ALIKE)
-    level = percent(row["level"])
-    if row["method"] == RULE and row["target"] == THIS_SET:
-        return ("a rule graded every answer: on this set scores and ranks are exact", _ALIKE)
-    where = _ON[row["target"]]
-    ranks = f"rank range: holds the ranks of all models at once with at least {level} probability"
-    if row["method"] == RULE:
-        return (f"score: exact on these items · {level} CI: holds the score {where}", ranks, _ALIKE)
-    other = " · --this-set: these" if row["target"] == NEW_ITEMS else ""
-    score = f"{level} CI: holds the score {where}, each singly{other}"
-    if row["method"] == UNCALIBRATED:
-        share = "jury's vote: share of yes, corrected by nothing"
-        return (f"{score}, if judges are as good as assumed", ranks, _ALIKE, share)
-    hints = " and other hints" if any(OTHER_HINTS in flags_of(other_row["flags"]) for other_row in rows) else ""
-    labels = f"human labels: on the model's own answers · borrowed from other models{hints}"
-    if any(map(has_no_own_labels, rows)):
-        labels += f" · {NO_OWN}: none of its own"
-    return (score, ranks, _ALIKE, labels, ASSUMES)
-
-
-_ON = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly these items"}
+    own = (f"{NO_OWN}: none of its own answers has a label",) if any(map(has_no_own_labels, rows)) else ()
+    return (*meanings(rows[0]["method"], rows[0]["target"], rows[0]["level"]), *own)

@@ -14,7 +14,9 @@ from layton_batch.columns import FOR_PEOPLE, Column, OutputForm, Table, Texts, t
 from layton_batch.files.table_columns import COUNTS, LEADERBOARD
 from layton_batch.scoring.leaderboard import (
     AIM_POINTS,
+    ASSUMES,
     BORROWED_ONLY,
+    NEW_ITEMS,
     NO_OWN,
     PAPER,
     RULE,
@@ -107,6 +109,33 @@ def failure_table(failures: Sequence[tuple[str, Mapping[str, int]]], title: str 
 def has_no_own_labels(row: Row) -> bool:
     """Tell whether none of the model's own answers has a label, on a board that rests on labels."""
     return BORROWED_ONLY in flags_of(row["flags"])
+
+
+WHERE = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly this set of items"}
+"""What a board is for, by its target."""
+
+
+def meanings(method: str, target: str, level: float) -> tuple[str, str]:
+    """Say what the intervals of a board hold, and what its rank ranges and letters hold."""
+    letters = "Models that share a letter under “alike” cannot be told apart by their rank ranges."
+    if method == PAPER:
+        interval = (
+            "The interval is the range between the 2.5th and 97.5th percentile of the layton-eval paper's bootstrap. "
+            "It holds for exactly these items, there is none for new ones, and it takes the rates found in the human "
+            "labels as certain, so it is narrower than a 95 % interval should be."
+        )
+        return interval, f"The rank range runs from the best to the worst rank that intervals leave open. {letters}"
+    exact = "Every answer was graded by rule, so"
+    if method == RULE and target == THIS_SET:
+        return f"{exact} scores and ranks are exact on this set of items.", letters
+    probability = f"with at least {percent(level)} probability."
+    ranks = f"The rank range holds the ranks {WHERE[target]} of all models at once, {probability} {letters}"
+    interval = f"The {percent(level)} CI holds the score {WHERE[target]} with that probability"
+    if method == RULE:
+        return f"{exact} the score is exact on this set of items. {interval}.", ranks
+    if method == UNCALIBRATED:
+        return f"{interval}, if judges are as good as assumed. Each interval holds singly.", ranks
+    return f"{interval}. Each interval holds singly. {ASSUMES}", ranks
 
 
 # ---- cells ---------------------------------------------------------------------------------------------------------

@@ -20,10 +20,9 @@ from layton_batch.columns import OutputForm
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import COUNTS
 from layton_batch.makers import maker_name, model_colours
-from layton_batch.scoring.board_columns import BOARD, ShownColumn, board_rows, failure_table
+from layton_batch.scoring.board_columns import BOARD, WHERE, ShownColumn, board_rows, failure_table, meanings
 from layton_batch.scoring.label_plan import label_need_text
 from layton_batch.scoring.leaderboard import (
-    ASSUMES,
     BORROWED_ONLY,
     FLAGS,
     NEW_ITEMS,
@@ -207,7 +206,7 @@ class Board:
 
     @property
     def where(self) -> str:
-        return _WHERE[self.target]
+        return WHERE[self.target]
 
     @property
     def score_words(self) -> str:
@@ -224,47 +223,17 @@ class Board:
         return "Interval" if self.method == PAPER else f"{percent(self.level)} CI"
 
     @property
-    def meaning(self) -> str:
-        """Say what the intervals hold."""
-        held = f"The {self.interval_head} holds"
-        if self.method == UNCALIBRATED:
-            return (
-                f"{self._label_need} If the judges are right that often, the {self.interval_head} holds the score "
-                f"{self.where} with that probability. Each interval holds singly."
-            )
-        if self.method == PAPER:
-            return (
-                "The interval is the range between the 2.5th and 97.5th percentile of the layton-eval paper's "
-                "bootstrap: it holds for exactly these items, there is none for new ones, and it takes the rates found "
-                "in the human labels as certain, so it is narrower than a 95 % interval should be."
-            )
-        if self.by_rule and self.target == THIS_SET:
-            return "Every answer was graded by rule, so scores and ranks are exact on this set of items."
-        if self.by_rule:
-            return (
-                "Every answer was graded by rule, so the score is exact on this set of items. "
-                f"{held} the score on new items of the same kind with that probability."
-            )
-        return f"{held} {_SUBJECTS[self.target]} with that probability. Each interval holds singly. {ASSUMES}"
-
-    @property
-    def range_meaning(self) -> str:
-        """Say what the rank ranges and the letters hold."""
-        letters = "Models that share a letter under “Alike” cannot be told apart by their rank ranges."
-        if self.method == PAPER:
-            return (
-                f"The rank range runs from the best to the worst rank that overlapping intervals leave open. {letters}"
-            )
-        if self.by_rule and self.target == THIS_SET:
-            return letters
-        probability = f"with at least {percent(self.level)} probability."
-        return f"The rank range holds the ranks {self.where} of all models at once, {probability} {letters}"
+    def meanings(self) -> tuple[str, str]:
+        """Say what the intervals hold, and what the rank ranges and the letters hold."""
+        return meanings(self.method, self.target, self.level)
 
     @property
     def cautions(self) -> Iterator[str]:
         """Yield sentences that a reader has to know before the numbers."""
         if self.method == UNCALIBRATED:
-            yield self._label_need
+            needed = [count if isinstance(count := row.values["labels_needed"], int) else None for row in self.rows]
+            # without the command that only the maker of the board can use
+            yield need(needed).partition(": `")[0].removesuffix(".") + "."
         if borrowing := sum(NO_OWN in row.notes for row in self.rows):
             yield (
                 f"{borrowing:,} of {plural(len(self.rows), 'row')} ({NO_OWN}) {'has' if borrowing == 1 else 'have'} no "
@@ -274,18 +243,7 @@ class Board:
         if missing := [f"{row.model} ({row.values['n_missing']:,})" for row in self.rows if row.values["n_missing"]]:
             yield f"Answers are missing, and count as wrong: {first_of(missing)}."
 
-    @property
-    def _label_need(self) -> str:
-        """Explain an uncalibrated board without the command that only its maker can use."""
-        needed = [count if isinstance(count := row.values.get("labels_needed"), int) else None for row in self.rows]
-        return need(needed).partition(": `")[0].removesuffix(".") + "."
 
-
-_WHERE = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly this set of items"}
-_SUBJECTS = {
-    NEW_ITEMS: "the score on new items of the same kind",
-    THIS_SET: "the share of exactly these items that a person would judge correct",
-}
 _METRICS = {
     "both_correct": "whose answer and justification are both right",
     "answer_correct": "whose answer is right",

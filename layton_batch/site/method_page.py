@@ -82,8 +82,8 @@ def _terms(board: Board, here: Board | None, *, has_hints: bool) -> tuple[tuple[
     meanings = {
         "Score": score,
         **({"This set": _THIS_SET} if here else {}),
-        "Intervals": with_this_set.join(shown.meaning for shown in boards),
-        "Rank range": with_this_set.join(shown.range_meaning for shown in boards),
+        "Intervals": with_this_set.join(shown.meanings[0] for shown in boards),
+        "Rank range": with_this_set.join(shown.meanings[1] for shown in boards),
         "Better than": _BETTER,
         **(_OF_RULES if board.by_rule else _OF_JURIES),
         **_OF_ALL,
