@@ -125,7 +125,7 @@ def write_pages(
         sent = SentRequests(folder, stack)
         items = write_item_pages(site, sent)
     write_items_page(site, items)
-    marks = write_model_pages(site, items, sent)
+    marks = write_model_pages(site, items)
     if variables["has_comparison"]:
         write_compare_page(site, items, marks)
     write_judges_page(site, items)

@@ -74,16 +74,6 @@ class Tally:
         return self.counts.total() - self.counts["open"]
 
     @property
-    def standing(self) -> str:
-        """Classify the judged replies: all right, all wrong, or split."""
-        right = self.counts["right"]
-        if not self.judged:
-            return "open"
-        if right == self.judged:
-            return "right"
-        return "split" if right or self.counts["partly"] or self.counts["disputed"] else "wrong"
-
-    @property
     def band(self) -> str:
         """Return the place in the groups of items by how many models got them right; empty where nothing was judged."""
         if not self.judged:
@@ -260,7 +250,7 @@ def _prompts(answers: Sequence[Reply], sent: SentRequests) -> dict[str, object]:
     numbers: dict[SentRequest, int] = {}
     places: list[int] = []
     for reply in answers:
-        request = sent.of(str(reply["custom_id"]), short_line(reply["model"]))
+        request = sent.of(str(reply["custom_id"]))
         places.append(numbers.setdefault(request, len(numbers) + 1) if request else 0)
     counts = Counter(places)
     return {

@@ -21,13 +21,12 @@ from layton_batch.site.board import RunSite
 from layton_batch.site.items import ListedItem, Tally
 from layton_batch.site.pages import short_line
 from layton_batch.site.run_tables import portions, replies, table
-from layton_batch.site.sent import SentRequests
 
 _SHOWN = ("place", "standing", "answer", "verdict", "vote")
 _RESULTS = {"right": "✓", "partly": "~", "wrong": "✗", "void": "✗", "disputed": "!", "open": "–"}
 
 
-def write_model_pages(site: RunSite, items: Sequence[ListedItem], sent: SentRequests) -> list[str]:
+def write_model_pages(site: RunSite, items: Sequence[ListedItem]) -> list[str]:
     """Write one page for each row of the board, and its answers for the comparison of two models.
 
     Return each row's marks, a letter an item; none where items are not compared. Raises DamagedTableError.
@@ -54,7 +53,6 @@ def write_model_pages(site: RunSite, items: Sequence[ListedItem], sent: SentRequ
                 f"models/{row.page}", "model.html", row=row,
                 row_here=on_this_set.get(row.key), tally=Tally(total, by_rule), categories=tallies,
                 replies=mine.select(_SHOWN).iter_rows(named=True), items=items, signs=_RESULTS,
-                settings=sent.settings_of(row.model),
             )  # fmt: skip
             if compares:
                 marks[place] = write_answers(site.building, place, mine.unique("place", keep="first"), len(items))
