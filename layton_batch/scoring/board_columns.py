@@ -184,12 +184,13 @@ def _by(*methods: str) -> Callable[[Rows], bool]:
 
 
 def _count(words: str, name: str, surface: OutputForm) -> ShownColumn:
-    """Return a count of answers: published boards have all that there are, and Markdown some also without any."""
+    """Return a count of answers: published boards and pages have all that there are, and Markdown some also without
+    any."""
 
     def shown(rows: Rows) -> bool:
         if surface is OutputForm.MARKDOWN:
             return words in _ALWAYS_COUNTED or any(row[name] for row in rows)
-        return rows[0]["method"] == PAPER and any(row[name] for row in rows)
+        return (surface is OutputForm.PAGE or rows[0]["method"] == PAPER) and any(row[name] for row in rows)
 
     return ShownColumn(name=words, text=_whole(name), shown=shown, surfaces={surface})
 
@@ -231,7 +232,7 @@ BOARD: tuple[ShownColumn, ...] = (
     ShownColumn(name="items", text=_whole("n_items"), shown=lambda rows: _by(PAPER)(rows) or _several("n_items")(rows),
                 surfaces={OutputForm.TERMINAL, OutputForm.PAGE}, help="Items behind the score."),
     ShownColumn(name="items", text=_whole("n_items"), surfaces={OutputForm.MARKDOWN}),
-    *(_count(words, name, surface) for surface in (OutputForm.TERMINAL, OutputForm.MARKDOWN)
+    *(_count(words, name, surface) for surface in (OutputForm.TERMINAL, OutputForm.MARKDOWN, OutputForm.PAGE)
       for words, name in COUNTS.items()),
 )  # fmt: skip
 """Columns for people, in their order; ``surfaces`` with ``DATA`` also in JSON and CSV, after the table's own."""

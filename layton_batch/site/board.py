@@ -145,12 +145,8 @@ class BoardRow:
     @property
     def failed(self) -> str:
         """Name the answers that failed, by kind; empty without any."""
-        return ", ".join(f"{count:,} {name}" for name, count in self.failures.items())
-
-    @property
-    def failures(self) -> Mapping[str, int]:
-        counts = ((words, self.values.get(name)) for words, name in COUNTS.items())
-        return {words: count for words, count in counts if isinstance(count, int) and count}
+        counts = ((words, self.values[name]) for words, name in COUNTS.items())
+        return ", ".join(f"{count:,} {words}" for words, count in counts if count)
 
     def number(self, name: str) -> float | None:
         """Return a number of the row; None where it has none."""
@@ -364,7 +360,7 @@ def first_rows(caption: str, board: Board, count: int, address: str) -> HtmlTabl
 
 
 def _columns(board: Board) -> Iterator[BoardColumn]:
-    """Yield the columns that say something of these rows: those of a terminal, the drawing, costs and failures."""
+    """Yield the columns that say something of these rows: those of a terminal, the drawing and costs."""
     rows, cells, values = board.rows, macros("cells.html"), [row.values for row in board.rows]
     ranked = sum(row["rank"] is not None for row in values)
     drawn: Mapping[str, Callable[[BoardRow], HtmlCell]] = {
@@ -386,12 +382,6 @@ def _columns(board: Board) -> Iterator[BoardColumn]:
             HtmlColumn("Output tokens", "tokens", help=words, is_rest=True),
             lambda row: _sorted(row.length, row.tokens),
         )
-    counts = [name for name, column in COUNTS.items() if any(row[column] for row in values)]
-    if counts:
-        name = counts[0].capitalize() if len(counts) == 1 else "Failures"
-        words = "Answers that are no answer, or have no verdict; they count as wrong."
-        column = HtmlColumn(name, "failures", help=words, is_falling=True, is_rest=True)
-        yield column, lambda row: _failures_cell(row, len(counts) > 1)
 
 
 def _head(shared: ShownColumn, board: Board) -> HtmlColumn:
@@ -471,12 +461,6 @@ def _ranks_cell(row: BoardRow, ranked: int) -> HtmlCell:
         places = (_place((best - 1) * slot), _place((worst - best + 1) * slot), _place((rank - 0.5) * slot))
     drawn = macros("cells.html").ranks(row.ranks, *places)
     return HtmlCell(sort=f"{best * 1_000_000 + worst:.0f}", after=drawn)
-
-
-def _failures_cell(row: BoardRow, is_named: bool) -> HtmlCell:
-    count = sum(row.failures.values())
-    kinds = macros("cells.html").unseen(row.failed) if is_named and count else NOTHING
-    return HtmlCell(f"{count:,}", sort=str(count), tone="" if count else "zero", after=kinds)
 
 
 # ---- a run's site --------------------------------------------------------------------------------------------------
