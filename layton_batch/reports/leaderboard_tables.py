@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from layton_batch.columns import Table, text_table
-from layton_batch.files.table_columns import COUNTS
 from layton_batch.reports.table import Document, as_csv, as_html, as_markdown, print_table, say_line, show
 from layton_batch.scoring.board_columns import (
     WHERE,
@@ -61,7 +60,7 @@ class Leaderboard(Document):
         show(self.table(_title(rows), _legend(rows)))
         if not is_paper:
             _print_failures(rows)
-        for line in board_notes(complete(self.board), counts=is_paper):
+        for line in board_notes(complete(self.board)):
             say_line(line, "yellow")
 
     def table(self, title: str = "", notes: Sequence[str] = ()) -> Table[Row]:
@@ -106,18 +105,13 @@ def _print_failures(rows: Sequence[Row]) -> None:
         print_table(failure_table(failures, title))
 
 
-def board_notes(board: pl.DataFrame, *, counts: bool = True) -> list[str]:
-    """Return notes about rows, in words; models with the same note share a line.
-
-    ``counts``: also the number of replies of each kind, for boards without a table of failures.
-    """
+def board_notes(board: pl.DataFrame) -> list[str]:
+    """Return notes about rows, in words; models with the same note share a line."""
     rows = board.to_dicts()
     models_by_note: dict[str, list[str]] = {}
     for row in rows:
-        counted = [f"{row[name]} {words}" for words, name in COUNTS.items() if counts and row[name]]
-        sentences = [", ".join(counted) + "."] if counted else []
-        if row["n_items"] and row["n_missing"] == row["n_items"]:
-            sentences.append(_NO_ANSWER)
+        has_none = row["n_items"] and row["n_missing"] == row["n_items"]
+        sentences = [_NO_ANSWER] if has_none else []
         sentences += [FLAGS.get(flag, one_line(flag)) for flag in flags_of(row["flags"])]
         if sentences:
             models_by_note.setdefault(" ".join(sentences), []).append(one_line(row["model"]))

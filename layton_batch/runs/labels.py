@@ -328,10 +328,12 @@ class LabelSources:
         return (None, None) if table is None else (table.source, table.annotations)
 
     def check(self) -> None:
-        """Check the annotations before the run begins. Raises DataError naming file and line for rows that are none."""
+        """Check the annotations before the run begins. A missing file is no fault. Raises DataError naming file and
+        line for rows that are no labels."""
         _, source = self._sources
-        if source and not self.folder.annotations(source).exists():
-            check_annotations(self.manifest, self.settings, self.clock)
+        is_new = source is not None and not self.folder.annotations(source).exists()
+        if source and is_new and not is_missing(source, self.manifest, self.settings):
+            parse_annotations(read_rows(source, self.manifest.folder, self.settings, self.clock))
 
     def keep_first(self, gold: GoldSet | None) -> None:
         """Copy the gold set at the run's beginning, unless there is a copy, and begin one of the annotations."""
@@ -441,9 +443,7 @@ class LabelSources:
     def _rows(self, source: str) -> Rows:
         """Read the rows of a source. An address is fetched once and with few retries, because there is a copy."""
         if source == BUNDLED:
-            if self.bundled_items is None:
-                raise DataError("gold source 'bundled': this task has no bundled gold set")
-            source = str(bundled_gold(self.bundled_items))
+            source = bundled_gold(self.bundled_items)
         if not is_address(source):
             return read_rows(source, self.manifest.folder, self.settings, self.clock)
         if source not in self._fetched:
@@ -492,15 +492,6 @@ def _action_notes(actions: LabelActions) -> Iterator[str]:
         yield f"{plural(more, 'more line')} of the labelling app's files passed over"
     if note := actions.unsure_note():
         yield note
-
-
-def check_annotations(manifest: Manifest, settings: Settings, clock: Clock) -> None:
-    """Check the manifest's annotations. A missing file is no fault. Raises DataError naming file and line for rows that
-    are no labels.
-    """
-    source = manifest.gold.annotations if manifest.gold is not None else None
-    if source is not None and not is_missing(source, manifest, settings):
-        parse_annotations(read_rows(source, manifest.folder, settings, clock))
 
 
 def _parse_gold(rows: Rows) -> GoldSet:
