@@ -26,7 +26,7 @@ from layton_batch.errors import LaytonBatchError
 from layton_batch.runs.labels import LABEL, UNSURE
 from layton_batch.runs.shown_items import hints, pictures, references
 from layton_batch.scoring.annotations import AnswerKey
-from layton_batch.scoring.judge_quality import AnnotatorAgreement
+from layton_batch.scoring.judges_told import kappa_text
 from layton_batch.scoring.label_plan import LabelForecast
 from layton_batch.text import plural, visible
 
@@ -156,6 +156,7 @@ class App:
     def _numbers(self) -> Mapping[str, object]:
         """Return the numbers and sentences of the progress display. None of them is about a single model or answer."""
         latest, actions = self.session.forecast, self.session.actions()
+        agreement = latest.agreement
         people = {name: sum(action.kind == LABEL for action in actions.active(name)) for name in actions.by_annotator}
         return {
             "labels": latest.labels,
@@ -164,7 +165,7 @@ class App:
             "enough": latest.outlook.enough,
             "worth": _worth(latest.outlook),
             "unsure": actions.unsure_note() or "",
-            "agreement": _agreement(latest.agreement),
+            "agreement": "" if agreement is None else kappa_text(agreement),
             "disputed": len(self.session.disputed()),
             "people": [f"{visible(name)}: {count}" for name, count in sorted(people.items())],
             "busy": self.session.forecaster.busy,
@@ -286,15 +287,3 @@ def _worth(outlook: LabelForecast) -> str:
 
 def _width(points: float, digits: int = 1) -> str:
     return f"±{points:.{digits}f}"
-
-
-def _agreement(agreement: AnnotatorAgreement | None) -> str:
-    """Say how far people agree; empty if no answer was labelled twice."""
-    if agreement is None or agreement.kappa is None:
-        return ""
-    kappa = agreement.kappa
-    sentence = f"{plural(kappa.rated, 'answer')} labelled twice or more, {kappa.agreement:.0%} alike"
-    if kappa.value is None:
-        return sentence
-    interval = "" if kappa.lower is None or kappa.upper is None else f" ({kappa.lower:.2f} to {kappa.upper:.2f})"
-    return f"{sentence}, κ {kappa.value:.2f}{interval}"
