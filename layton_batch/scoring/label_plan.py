@@ -20,7 +20,6 @@ from layton_batch.scoring.evidence import ENTRANT, Entrant
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 from layton_batch.stats.counts import Counts, FloatArray, IntArray, Ints
 from layton_batch.stats.distributions import beta_quantile
-from layton_batch.text import plural
 
 AS_SHORT = 1.05
 """An interval counts as being as short as labels can make it if it is at most this many times as long as that."""
@@ -233,20 +232,6 @@ def outlook(board: JuryBoard, design: str = "contested", *, length: int = 100) -
 
 def _mean_points(widths: FloatArray) -> float:
     return round(float(100 * widths.mean()), 2) if len(widths) else 0.0
-
-
-def label_need_text(labels: int, now: float | None, then: float, run: str) -> str:
-    """Say what a number of labels does for the intervals of a run, with the command. ``now``, ``then``: mean half
-    widths in points; ``now`` is None where no answer has a label."""
-    number, command = plural(labels, "label"), f"layton-batch label {run}"
-    if now is None:
-        gain = f"{number} would give intervals for new items of ±{then:.1f}"
-        return f"No answer has a person's label that counts yet; {gain}: {command}"
-    if now <= AS_SHORT * then:
-        limit = f"Only more items make the intervals for new items (±{now:.1f} on average) much shorter"
-        return f"{limit}; {number} would help a little: {command}"
-    gain = f"{number} would bring the intervals for new items from ±{now:.1f} to ±{then:.1f} on average"
-    return f"{gain}, and only more items make them shorter: {command}"
 
 
 # ---- the order of answers --------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import COUNTS
 from layton_batch.makers import maker_name, model_colours
 from layton_batch.scoring.board_columns import BOARD, WHERE, ShownColumn, board_rows, failure_table, meanings
-from layton_batch.scoring.label_plan import label_need_text
 from layton_batch.scoring.leaderboard import (
     BORROWED_ONLY,
     FLAGS,
@@ -312,17 +311,6 @@ def failures_by_kind(folder: RunFolder, board: Board) -> HtmlTable | None:
     counts = failures(folder, board.metric) if board.by_rule else {}
     rows = [(row.model, counts.get(str(row.values["model"]), {})) for row in board.rows]
     return plain_table(failure_table(rows), "How often each kind of failure occurs, by model")
-
-
-def label_need(folder: RunFolder, run: str) -> str:
-    """Say what labels would do for the intervals, by the last ranking; empty where they would do nothing. ``run``: its
-    name on the command line."""
-    names = ("labels", "half_width_now", "half_width_then")
-    needs = table(folder, "label_need", names).filter(pl.col("labels") > 0)
-    if needs.is_empty():
-        return ""
-    labels, now, then = needs.select(names).row(0)
-    return label_need_text(labels, now, then, run)
 
 
 # ---- tables --------------------------------------------------------------------------------------------------------

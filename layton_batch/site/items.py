@@ -197,7 +197,7 @@ def write_item_pages(site: RunSite, sent: SentRequests) -> list[ListedItem]:
             item, at = items.pop(item_id, Item(item_id, split="", category="", question="")), len(listed)
             entry = _listed(at, names[at], item, mine, board, by_rule=site.is_by_rule)
             write(
-                out / names[at], "item.html", **site.variables, cells_of=answer_cells, addresses=addresses,
+                out / names[at], "item.html", **site.variables, addresses=addresses,
                 previous=names[at - 1] if at else "", following="".join(names[at + 1 : at + 2]),
                 item=entry, question=item.question, pictures=pictures(item), hints=hints(item),
                 reference=[*references(item)], replies=mine, options=_options(item.payload),
@@ -262,15 +262,6 @@ def _prompts(answers: Sequence[Reply], sent: SentRequests) -> dict[str, object]:
 # ---- its payload, by its shape, whichever task wrote it ------------------------------------------------------------
 
 
-def _json_object(text: str) -> dict[str, object]:
-    """Return a JSON object; an empty one for any other text."""
-    try:
-        content = orjson.loads(text)
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def _options(payload: Mapping[str, object]) -> list[tuple[str, str, bool]]:
     """Return letter and text of each option, and whether it is the right one."""
     options, gold, idk = payload.get("options"), payload.get("gold"), payload.get("idk_letter")
@@ -291,25 +282,6 @@ def _grid(solution: object) -> Grid | None:
         return None
     named, *cells = (tuple(short_line(cell, 100) for cell in row) for row in (heads, *rows))
     return Grid(named, tuple(cells))
-
-
-def answer_cells(text: str, grid: Grid) -> list[list[tuple[str, bool]]]:
-    """Return an answer laid out as the grid is, each cell with whether it is the solution's; nothing where it is not of
-    that form: an object of objects, a row each, whose name ends with the row's first cell."""
-    answers = {
-        name.rpartition(" ")[2]: {head.lower(): short_line(value, 100) for head, value in row.items()}
-        for name, row in _json_object(text).items()
-        if isinstance(row, dict)
-    }
-    if answers.keys() != {row[0] for row in grid.rows}:
-        return []
-    return [
-        [(row[0], True)] + [
-            (value := answers[row[0]].get(head.lower(), ""), value.lower() == right.lower())
-            for head, right in zip(grid.heads[1:], row[1:], strict=True)
-        ]
-        for row in grid.rows
-    ]  # fmt: skip
 
 
 _REGIONS = {
