@@ -25,7 +25,7 @@ from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address, shown
 from layton_batch.files.atomic import append_json_line
 from layton_batch.files.run_folder import RunFolder, slug
-from layton_batch.files.sources import Row, RowLocation, Rows, read_rows, user_path
+from layton_batch.files.sources import RowLocation, Rows, read_rows, user_path
 from layton_batch.manifest.asked import is_missing
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.rejudging import frozen_gold
@@ -71,14 +71,10 @@ class LabelAction:
 
 @dataclass(frozen=True, slots=True)
 class LabelActions:
-    """All actions of each annotator, in order. ``damaged``: the number of unreadable lines of each file.
-
-    ``foreign``: the reasons why lines that the app did not write were passed over.
-    """
+    """All actions of each annotator, in order. ``passed_over``: the reasons why lines of the logs do not count."""
 
     by_annotator: Mapping[str, Sequence[LabelAction]]
-    damaged: Mapping[Path, int] = field(default_factory=dict)
-    foreign: Sequence[str] = ()
+    passed_over: Sequence[str] = ()
 
     def on_present_answers(
         self, item_digest: Callable[[str], str | None], model_ids: Mapping[str, str]
@@ -186,52 +182,33 @@ def _file_name(annotator: str) -> str:
 def read_label_actions(folder: RunFolder) -> LabelActions:
     """Read the actions of all annotators so far. Raises DataError for a file that cannot be read."""
     actions: dict[str, list[LabelAction]] = defaultdict(list)
-    damaged, foreign = dict[Path, int](), list[str]()
+    passed_over: list[str] = []
     for path in log_paths(folder):
         try:
             status = path.stat()
-            log = _read_log(path, status.st_size, status.st_mtime_ns)
+            lines, reasons = _read_log(path, status.st_size, status.st_mtime_ns)
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-        for action in log.actions:
+        for action in lines:
             actions[action.annotator].append(action)
-        damaged |= {path: log.damaged} if log.damaged else {}
-        foreign += log.foreign
-    return LabelActions(actions, damaged, foreign)
-
-
-@dataclass(frozen=True, slots=True)
-class _Log:
-    """Content of one log file. ``damaged``: the number of unreadable lines, perhaps a last one that is being written;
-    ``foreign``: the reasons why lines that the app did not write were passed over."""
-
-    actions: Sequence[LabelAction]
-    damaged: int
-    foreign: Sequence[str]
+        passed_over += reasons
+    return LabelActions(actions, passed_over)
 
 
 @lru_cache(maxsize=64)
-def _read_log(path: Path, _size: int, _changed: int) -> _Log:
-    """Read a log, once for each size and time: the app reads it for every page."""
-    content = path.read_bytes()
-    actions, foreign, damaged = list[LabelAction](), list[str](), 0
-    for number, line in enumerate(content.split(b"\n"), 1):
-        if (row := _decoded(line)) is None:
-            damaged += bool(line.strip())
-            continue
+def _read_log(path: Path, _size: int, _changed: int) -> tuple[list[LabelAction], list[str]]:
+    """Read a log, once for each size and time: the app reads it for every page. Return its actions, and the reasons why
+    lines were passed over: a bad line costs that line, not the labels of all."""
+    actions, passed_over = list[LabelAction](), list[str]()
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        location = RowLocation(str(path), number)
         try:
-            actions.append(_parse_action(row, RowLocation(str(path), number)))
-        except DataError as error:  # a foreign line costs that line, not the labels of all
-            foreign.append(str(error))
-    return _Log(actions, damaged, foreign)
-
-
-def _decoded(line: bytes) -> Row | None:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    return row if isinstance(row, dict) else None
+            actions += [_parse_action(orjson.loads(line), location)] if line.strip() else []
+        except orjson.JSONDecodeError:
+            passed_over.append(f"{location}: is cut off: the machine stopped in between")
+        except DataError as error:
+            passed_over.append(str(error))
+    return actions, passed_over
 
 
 def _row(action: LabelAction) -> dict[str, object]:
@@ -255,7 +232,9 @@ def _check_of(row: Mapping[str, object]) -> str:
     return sha256(orjson.dumps(row)).hexdigest()[:16]
 
 
-def _parse_action(row: Row, location: RowLocation) -> LabelAction:
+def _parse_action(row: object, location: RowLocation) -> LabelAction:
+    if not isinstance(row, dict):
+        raise DataError(f"{location}: is no line of the labelling app")
     kind, names = row.get("kind"), ("item_id", "provider", "model", "annotator", "time")
     texts = [value for name in names if isinstance(value := row.get(name), str)]
     hints, note, item_digest = row.get("n_hints"), row.get("note"), row.get("item_digest")
@@ -484,11 +463,8 @@ class LabelSources:
 
 def _action_notes(actions: LabelActions) -> Iterator[str]:
     """Yield the notes on the labelling app's logs."""
-    for path, count in actions.damaged.items():
-        yield f"{path}: {plural(count, 'line')} cut off and passed over: the machine stopped in between"
-    for reason in actions.foreign[:_MOST_NOTED]:
-        yield f"{reason}; the line is passed over"
-    if (more := len(actions.foreign) - _MOST_NOTED) > 0:
+    yield from (f"{reason}; the line is passed over" for reason in actions.passed_over[:_MOST_NOTED])
+    if (more := len(actions.passed_over) - _MOST_NOTED) > 0:
         yield f"{plural(more, 'more line')} of the labelling app's files passed over"
     if note := actions.unsure_note():
         yield note

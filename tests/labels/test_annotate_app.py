@@ -121,7 +121,7 @@ def test_the_app_goes_on_where_it_was_and_a_damaged_line_costs_that_line_and_is_
         assert app.key(app.shown()) not in keys
         app.label()
     actions = read_label_actions(RunFolder(root))
-    assert (number_of_labels(root), len(actions.foreign), actions.damaged) == (6, len(FOREIGN), {log: 1})
+    assert (number_of_labels(root), len(actions.passed_over)) == (6, len(FOREIGN) + 1)
     told = call("leaderboard", root.name)
     assert told.code == 0
     assert all(words in told.err for words in ("cut off", f"{log.name}, line 6", "the line is passed over"))

@@ -122,7 +122,7 @@ def test_labels_by_keys_survive_a_kill_and_shorten_the_next_board_s_intervals(
         assert all(one.startswith(("http://127.0.0.1:", "data:")) for one in seen.addresses)
     actions = read_label_actions(RunFolder(root))
     assert sum(1 for _ in actions.labels()) == 16
-    assert not actions.damaged
+    assert not actions.passed_over
     assert half_widths(root) < first
 
 
