@@ -87,9 +87,9 @@ class Table(Generic[Row]):
         rows = self.rows if self.total is None else [*self.rows, self.total]
         yield from ([column.cell(row) for column in shown] for row in rows)
 
-    def records(self, surface: OutputForm = OutputForm.JSON) -> list[dict[str, JsonValue]]:
-        """Return each row by the names of the columns, without the total."""
-        return [record(self.on(surface), row) for row in self.rows]
+    def records(self) -> list[dict[str, JsonValue]]:
+        """Return each row by the names of the columns for JSON, without the total."""
+        return [record(self.on(OutputForm.JSON), row) for row in self.rows]
 
 
 def record(columns: Iterable[Column[Row]], row: Row) -> dict[str, JsonValue]:

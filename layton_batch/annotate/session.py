@@ -296,8 +296,8 @@ class Forecaster:
         return " ".join(sorted(f"{path.name}:{path.stat().st_size}" for path in files))
 
 
-DESIGNS = {"planned": "contested", "balanced": "balanced"}
-"""The planner's name of each design, by its name on the command line."""
+DESIGNS = ("planned", "balanced")
+"""Ways to choose what is labelled next."""
 LONGEST_NOTE = 4_000
 
 
@@ -322,7 +322,7 @@ class LabellingSession:
         self.answers = Answers(self.run, self.secret)
         if not len(self.answers):
             raise DataError(f"{self.run.id}: no model is done yet, so there is nothing to label; `run` goes on with it")
-        self.forecaster = Forecaster(self.run, self.answers, DESIGNS[self.design], self.executor)
+        self.forecaster = Forecaster(self.run, self.answers, self.design, self.executor)
         self._claims = Claims(self.run.folder.labels)
         self._model_ids = self.run.model_ids()
 

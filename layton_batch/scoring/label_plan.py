@@ -212,10 +212,10 @@ class LabelForecast:
     half_width_then: float
 
 
-def outlook(board: JuryBoard, design: str = "contested", *, length: int = 100) -> LabelForecast:
+def outlook(board: JuryBoard, design: str = "planned", *, length: int) -> LabelForecast:
     """Return what ``length`` more labels are best spent on, and what labels do for the intervals for new items.
 
-    ``design``: ``contested`` asks where the outcome is least certain. ``balanced`` spreads labels evenly over makers,
+    ``design``: ``planned`` asks where the outcome is least certain. ``balanced`` spreads labels evenly over makers,
     models and items, as the layton-eval paper does; its order is that of all predictions, so that it goes on where it
     was when some of them are labelled.
     """

@@ -130,7 +130,7 @@ def _charts(site: RunSite) -> Iterator[Chart]:
     board, here = site.board, site.here
     rates, boards = item_rates(site.folder, board.metric), snapshots(site.folder.history)
     colours = {row.model: row.colour for row in _scored(board)}
-    words = f"Share right by {rates.corrected_judge}, the mean of all models"
+    words = f"Share right by {rates.judge}, the mean of all models"
 
     def on_each(draw: Callable[[Board], Chart | None]) -> Iterator[Chart | None]:
         for key, shown in {"new": board, "these": here}.items() if here else (("", board),):
@@ -144,7 +144,6 @@ def _charts(site: RunSite) -> Iterator[Chart]:
         _bars(rates.by_category, "categories", "Score by category", f"{words}."),
         _grid(colours, rates),
         _bars(rates.by_picarats, "difficulty", "Score by picarats", f"{words}, by how many picarats an item is worth."),
-        _spread(rates),
         *on_each(_hints),
         *on_each(lambda shown: _history(boards, "set_score" if shown is here else "score", colours)),
     ]
@@ -305,31 +304,10 @@ def _grid(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
         alt.Chart(table(heads)).mark_text(align="left", angle=315, dx=4, dy=-6, color=INK)
         .encode(x=x, y=alt.value(0), text=NAME),
     ]  # fmt: skip
-    words = (
-        f"Share right in percent by {rates.corrected_judge}; in brackets: items of the category. Few items say little."
-    )
+    words = f"Share right in percent by {rates.judge}; in brackets: items of the category. Few items say little."
     words += f" The first {len(columns)} models." * (len(models) > len(columns))
     form = layered(layers, max(30 * len(columns), 120), ROW_HEIGHT * len(categories))
     return Chart("grid", "Score by category and model", words, {"": form})
-
-
-def _spread(rates: ItemRates) -> Chart | None:
-    """Draw how many items which share of the models got right."""
-    if len(rates.by_item) < 2:
-        return None
-    counts = [0] * 10
-    for rate in rates.by_item:
-        counts[min(int(rate * 10), 9)] += 1
-    rows: list[Row] = [
-        {"low": 10 * at, "high": 10 * at + 10, "count": count, "label": f"{count:,} items"}
-        for at, count in enumerate(counts)
-    ]
-    x = alt.X("low:Q", title="Models right (%)", scale=alt.Scale(domain=[0, 100]))
-    y = alt.Y("count:Q", title="Items", axis=alt.Axis(tickMinStep=1))
-    bars = alt.Chart(table(rows)).mark_bar(color=BAND, stroke="white", strokeWidth=2)
-    form = layered([bars.encode(x=x, x2=alt.X2("high:Q"), y=y, y2=alt.Y2Datum(0), description=LABEL)], WIDTH, 200)
-    words = f"Items (up) by the share of models that are right, by {rates.judge} (across)."
-    return Chart("items", "Items by how many models get them right", words, {"": form})
 
 
 # ---- lines ---------------------------------------------------------------------------------------------------------
@@ -421,14 +399,10 @@ _ANSWER = ("item_id", "model", "n_hints", "sample")
 @dataclass(frozen=True, slots=True)
 class ItemRates:
     """Shares from 0 to 1. ``by_category``, ``by_picarats``: a mean over models for each item of the group;
-    ``by_model``: model, category, mean over items; ``by_item``: a mean over models, by the votes alone.
-
-    ``judge``: who says what is right, by item; ``corrected_judge``: in all other shares.
+    ``by_model``: model, category, mean over items. ``judge``: who says what is right.
     """
 
     judge: str
-    corrected_judge: str
-    by_item: Sequence[float]
     by_category: Mapping[str, Sequence[float]]
     by_picarats: Mapping[str, Sequence[float]]
     by_model: Mapping[str, Mapping[str, float]]
@@ -455,9 +429,7 @@ def item_rates(folder: RunFolder, metric: str) -> ItemRates:
     for model, category, rate in means.iter_rows():
         by_model.setdefault(short_line(model), {})[short_line(category)] = rate
     return ItemRates(
-        judge=judge,
-        corrected_judge=judge if corrected is None else "the jury, corrected by people’s labels",
-        by_item=votes.group_by("item_id", maintain_order=True).agg(pl.col("share").mean())["share"].to_list(),
+        judge=judge if corrected is None else "the jury, corrected by people’s labels",
         by_category=_grouped(by_item, "category"),
         by_picarats=_grouped(by_item, "picarats"),
         by_model=by_model,

@@ -104,14 +104,14 @@ def is_graded_by_rule(folder: RunFolder, metric: str) -> bool:
 def date_of_tables(folder: RunFolder) -> str:
     """Return the date of the leaderboard's snapshot, which a copy of the folder keeps: ``2026-11-21 04:10 UTC``.
 
-    Where there is no snapshot of this leaderboard, the date is of its file, or of the newest table. Raises FileError.
+    Where there is no snapshot of this leaderboard, the date is of its file; empty without a leaderboard. Raises
+    FileError.
     """
     board = folder.part("leaderboard", "leaderboard")
-    written = history.taken_at(folder.history, tables.read_part(board)) if board.exists() else None
-    if written is None:
-        paths = [board] if board.exists() else folder.tables.rglob("*.parquet")
-        written = max((path.stat().st_mtime for path in paths), default=None)
-    return "" if written is None else utc(written).strftime("%Y-%m-%d %H:%M UTC")
+    if not board.exists():
+        return ""
+    written = history.taken_at(folder.history, tables.read_part(board)) or board.stat().st_mtime
+    return utc(written).strftime("%Y-%m-%d %H:%M UTC")
 
 
 # ---- items and replies ---------------------------------------------------------------------------------------------
