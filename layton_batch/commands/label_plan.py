@@ -128,7 +128,6 @@ def label_plan(
     In Python ``models`` names the only models to label.
     """
     target = LabelTarget(None if half_width is None else half_width / 100, labels, this_set)
-    target.check()
     path = None if out is None else user_path(out)
     if path is not None:
         _check_replaceable(path)

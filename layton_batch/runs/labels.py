@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import file_digest, sha256
-from itertools import chain, zip_longest
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -371,14 +371,15 @@ class LabelSources:
             return None
         first = self.folder.gold(source)
         newest = first.with_name(f"{first.stem}.newest.jsonl")
-        return self._from(source, newest if newest.exists() else first, newest, _parse_gold, gold_rows, None, notes)
+        copy = newest if newest.exists() else first
+        return self._from(source, copy, newest, lambda rows: parse_gold(rows.placed()), gold_rows, None, notes)
 
     def _annotations(self, notes: list[str]) -> list[Annotation]:
         _, source = self._sources
         if source is None:
             return []
         copy = self.folder.annotations(source)
-        return self._from(source, copy, copy, parse_annotations, _annotation_rows, [], notes)
+        return self._from(source, copy, copy, parse_annotations, partial(map, annotation_row), [], notes)
 
     def _from(
         self,
@@ -470,17 +471,9 @@ def _action_notes(actions: LabelActions) -> Iterator[str]:
         yield note
 
 
-def _parse_gold(rows: Rows) -> GoldSet:
-    return parse_gold(rows.placed())
-
-
-def _annotation_rows(annotations: Iterable[Annotation]) -> Iterator[Mapping[str, object]]:
-    return map(annotation_row, annotations)
-
-
 def _holds(path: Path, rows: Iterable[Mapping[str, object]]) -> bool:
     with path.open("rb") as held:
-        return all(line == wanted for line, wanted in zip_longest(held, map(_line, rows)))
+        return file_digest(held, "sha256").hexdigest() == _digest(rows)
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> None:

@@ -39,7 +39,7 @@ class LabelTarget:
     labels: int | None = None
     this_set: bool = False
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Raises ManifestError for what cannot be aimed at."""
         if (self.half_width is None) == (self.labels is None):
             raise ManifestError("give either --half-width POINTS or --labels N")
@@ -85,7 +85,6 @@ def plan_next(board: JuryBoard, aim: LabelTarget, models: Sequence[Entrant] = ()
 
     Raises ManifestError for an aim that makes no sense, DataError for predictions that contradict each other.
     """
-    aim.check()
     # what is known of a model comes from its own votes and from labels: the others' votes can be left out
     if models:
         names = pl.DataFrame(models, schema={name: board.votes.schema[name] for name in ENTRANT})

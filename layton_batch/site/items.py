@@ -106,7 +106,7 @@ class ListedItem:
 
     ``marks``: a letter for each of the board's models: 1 right, 0 not right, - not judged. ``words``: what a search
     finds it by; ``shared``: the wrong answer of most models, None if no two share one. ``picarats``: what a riddle is
-    worth; ``definition``: of the item's category.
+    worth; ``definition``: of the item's category; ``reference``: the first text of the reference.
     """
 
     number: int
@@ -121,6 +121,7 @@ class ListedItem:
     shared: SharedAnswer | None
     picarats: int | None
     definition: str
+    reference: str
 
 
 # ---- the list ------------------------------------------------------------------------------------------------------
@@ -224,6 +225,7 @@ def _listed(at: int, name: str, item: Item, answers: Sequence[Reply], board: Boa
         shared=shared_answer((model, text) for model, text in wrong if text),
         picarats=item.picarats,
         definition=short_line(definition, 500) if isinstance(definition, str) else "",
+        reference=short_line(next((text for _, text in references(item)), ""), 300),
     )
 
 
@@ -284,22 +286,13 @@ def _grid(solution: object) -> Grid | None:
     return Grid(named, tuple(cells))
 
 
-_REGIONS = {
-    "location_fine_grained": "the place itself",
-    "location_coarse_grained": "the region around it, which is worth less",
-    "fine_grained_score": "worth of the place",
-    "coarse_grained_score": "worth of the region",
-}
-
-
 def _rule(payload: Mapping[str, object]) -> tuple[str, list[tuple[str, str]]] | None:
     """Return the rule's name, and what it accepts, by what that is."""
     name, accepts = payload.get("evaluator"), payload.get("evaluator_kwargs")
     if not isinstance(name, str) or not isinstance(accepts, dict):
         return None
     accepted = [
-        (short_line(_REGIONS.get(key, key.replace("_", " ")), 60), short_line(_words(value), 1_000))
-        for key, value in accepts.items()
+        (short_line(key.replace("_", " "), 60), short_line(_words(value), 1_000)) for key, value in accepts.items()
     ]
     return short_line(name.replace("_", " "), 60), accepted
 

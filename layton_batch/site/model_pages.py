@@ -127,7 +127,8 @@ def write_compare_page(site: RunSite, items: Sequence[ListedItem], marks: Sequen
         if None not in pair:
             better[f"{pair[0]},{pair[1]}"] = (_percent(here), _percent(new), (low, high), (new_low, new_high))
     if marks:
-        _write_script(site.building, "items.js", "window.comparedItems", _items(folder, len(items)))
+        texts = [[item.question, item.reference] for item in items]
+        _write_script(site.building, "items.js", "window.comparedItems", texts)
     data = {
         "models": [board.name(row) for row in board.rows],
         "items": [[item.name, short_line(item.item_id, 60)] for item in items] if marks else [],
@@ -138,16 +139,6 @@ def write_compare_page(site: RunSite, items: Sequence[ListedItem], marks: Sequen
     }  # fmt: skip
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     site.write("compare.html", loads=True, data=text)
-
-
-def _items(folder: RunFolder, count: int) -> list[list[str]]:
-    """Return question and reference of each item; items that only predictions have come last, without both."""
-    parts = ("answer", "justification", "solution")
-    rows = table(folder, "items", ("question", *parts))
-    has_text = [pl.when(pl.col(part).str.strip_chars() != "").then(pl.col(part)) for part in parts]
-    texts = rows.select("question", reference=pl.coalesce(has_text)).iter_rows()
-    shown = [[short_line(question, LONGEST_TEXT), short_line(reference, LONGEST_TEXT)] for question, reference in texts]
-    return shown + [["", ""]] * (count - len(shown))
 
 
 def _percent(chance: float | None) -> float | None:
