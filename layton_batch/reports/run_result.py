@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +24,7 @@ from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import run_source
 from layton_batch.runs.imported import FROM_FILE, is_imported
 from layton_batch.runs.status import (
+    OUTCOMES,
     JobStatus,
     ProviderTrouble,
     RunState,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from layton_batch.reports.leaderboard_tables import Leaderboard
 
-_ENDS = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
 PROGRAMS, ON_BOTH = DATA, DATA | {OutputForm.TERMINAL}
 LONGEST_WORDS, LONGEST_TROUBLE = 200, 500
 SHOWN_BATCHES = 12
@@ -54,7 +53,7 @@ SHOWN_BATCHES = 12
 
 def job_json(job: JobStatus, words: Sequence[tuple[str, int]]) -> dict[str, object]:
     """Return a job in the form of ``status --json``. ``words``: what its provider said of failed requests."""
-    names = ("id", "role", "provider", "model", "requests", *_ENDS, "planned", "graded")
+    names = ("id", "role", "provider", "model", "requests", *OUTCOMES, "planned", "graded")
     messages = [{"message": text, "responses": count} for text, count in words]
     return {name: getattr(job, name) for name in names} | {
         "errors": dict(job.errors), "where": dict(job.where), "words": messages,
@@ -147,7 +146,7 @@ def _account(job: JobStatus) -> str:
     errors = ", ".join(f"{why} {count:,}" for why, count in job.errors.items())
     parts = [
         f"{count:,} {name}" + (f" ({errors})" if name == "errored" else "")
-        for name in _ENDS
+        for name in OUTCOMES
         if (count := getattr(job, name))
     ]
     return f"{plural(job.requests, 'request')} = {' + '.join(parts)}"
@@ -245,9 +244,8 @@ def expectation(status: Status, now: float) -> str | None:
     last = max(status.expected_ends.values())
     if last <= now:
         return "What is at the providers takes longer than half of the batches before it took."
-    moment = utc(last)
-    day = f"{moment:%H:%M}" if last - now < timedelta(hours=20).total_seconds() else f"{moment:%Y-%m-%d %H:%M}"
-    return f"What is at the providers is expected to end by {day} UTC, as half of the batches before it did."
+    moment = f"{utc(last):%Y-%m-%d %H:%M}"
+    return f"What is at the providers is expected to end by {moment} UTC, as half of the batches before it did."
 
 
 def no_price(names: Sequence[str]) -> str:

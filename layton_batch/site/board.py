@@ -204,14 +204,10 @@ class Board:
         return WHERE[self.target]
 
     @property
-    def score_words(self) -> str:
-        """Say in a sentence what a score counts."""
-        counted = _METRICS.get(self.metric, f"by “{self.metric.replace('_', ' ')}”" if self.metric else "")
-        return f"Percent of the items {counted}".strip() + "."
-
-    @property
     def score_help(self) -> str:
-        return f"{self.score_words} Abstained, unreadable and missing answers count as wrong."
+        """Say what a score counts."""
+        counted = _METRICS.get(self.metric, f"by “{self.metric.replace('_', ' ')}”" if self.metric else "")
+        return f"Percent of the items {counted}".strip() + ". Abstained, unreadable and missing answers count as wrong."
 
     @property
     def interval_head(self) -> str:
@@ -231,9 +227,8 @@ class Board:
             yield need(needed).partition(": `")[0].removesuffix(".") + "."
         if borrowing := sum(NO_OWN in row.notes for row in self.rows):
             yield (
-                f"{borrowing:,} of {plural(len(self.rows), 'row')} ({NO_OWN}) {'has' if borrowing == 1 else 'have'} no "
-                f"label on answers of {'its' if borrowing == 1 else 'their'} own: the labels behind these scores are "
-                "on other models’ answers."
+                f"No label on its own answers: {borrowing:,} of {plural(len(self.rows), 'row')} ({NO_OWN}); the labels "
+                "behind these scores are on other models’ answers."
             )
         if missing := [f"{row.model} ({row.values['n_missing']:,})" for row in self.rows if row.values["n_missing"]]:
             yield f"Answers are missing, and count as wrong: {first_of(missing)}."

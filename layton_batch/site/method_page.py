@@ -47,7 +47,6 @@ _METHODS = {
     PAPER: "The published method: the jury’s mean vote, corrected by the mean error on labelled answers.",
     UNCALIBRATED: CONDITION,
 }
-_FAILURES = "Abstained, unreadable and missing answers count as wrong."
 _OF_RULES = {
     "Right, partly right, wrong": "What the rule says of one answer; its word for a failure stands beside it.",
 }
@@ -78,7 +77,7 @@ def _terms(board: Board, here: Board | None, *, has_hints: bool) -> tuple[tuple[
     """Return each term of the board with its meaning."""
     how = "A rule grades every answer." if board.by_rule else _METHODS.get(board.method, "")
     boards, with_this_set = [board, here] if here else [board], " With this set chosen: "
-    score = " ".join(filter(None, (board.score_words, how, _FAILURES)))
+    score = f"{board.score_help} {how}".strip()
     meanings = {
         "Score": score,
         **({"This set": _THIS_SET} if here else {}),

@@ -10,7 +10,7 @@ from layton_batch.columns import text_table
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.runs.failure_words import failure_words
-from layton_batch.runs.status import JobStatus, RunState, Status
+from layton_batch.runs.status import OUTCOMES, JobStatus, RunState, Status
 from layton_batch.site.board import RunSite
 from layton_batch.site.pages import (
     NOTHING,
@@ -26,7 +26,6 @@ from layton_batch.site.pages import (
 from layton_batch.states import Lifecycle
 from layton_batch.text import duration, plural
 
-OUTCOMES = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
 MOST_BATCHES = 2_000
 _ROLES = {"predict": "answers", "judge": "verdicts", "rejudge": "verdicts on labelled answers"}
 _WORDS = {
