@@ -199,12 +199,9 @@ def rendered(chart: alt.LayerChart, ending: str) -> bytes:
 
 
 _ENLARGED = 1.25  # a picture of a page beside its file: letters are then as large as those of the page
-NO_MODELS: Mapping[str, int] = {}
 
 
-def recoloured(
-    picture: str, colours: Mapping[str, str], title: str, models: Mapping[str, int] = NO_MODELS, chosen: int = 0
-) -> str:
+def recoloured(picture: str, colours: Mapping[str, str], title: str, models: Mapping[str, int], chosen: int) -> str:
     """Return an SVG file as an element of an HTML page, with other colours, larger, and without a height of its own.
 
     ``colours``: what replaces each colour of the file; ``title``: what a screen reader says of the picture. A mark's

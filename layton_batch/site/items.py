@@ -93,14 +93,6 @@ class SharedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """The reference of a puzzle whose answer is a table."""
-
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ListedItem:
     """Entry of the list of items. ``name``: the file name of its page, from its number alone.
 
@@ -275,15 +267,15 @@ def _options(payload: Mapping[str, object]) -> list[tuple[str, str, bool]]:
     return shown
 
 
-def _grid(solution: object) -> Grid | None:
+def _grid(solution: object) -> list[tuple[str, ...]]:
+    """Return the solution of a puzzle as the rows of a table, its heads first; none for one of another form."""
     about = solution if isinstance(solution, dict) else {}
     heads, rows = about.get("header"), about.get("rows")
     if not isinstance(heads, list) or not isinstance(rows, list) or len(heads) * len(rows) > _MOST_CELLS:
-        return None
+        return []
     if not all(isinstance(row, list) and len(row) == len(heads) for row in rows):
-        return None
-    named, *cells = (tuple(short_line(cell, 100) for cell in row) for row in (heads, *rows))
-    return Grid(named, tuple(cells))
+        return []
+    return [tuple(short_line(cell, 100) for cell in row) for row in (heads, *rows)]
 
 
 def _rule(payload: Mapping[str, object]) -> tuple[str, list[tuple[str, str]]] | None:
