@@ -87,9 +87,9 @@ class Table(Generic[Row]):
         rows = self.rows if self.total is None else [*self.rows, self.total]
         yield from ([column.cell(row) for column in shown] for row in rows)
 
-    def records(self, surface: OutputForm = OutputForm.JSON) -> list[dict[str, JsonValue]]:
-        """Return each row by the names of the columns, without the total."""
-        return [record(self.on(surface), row) for row in self.rows]
+    def records(self) -> list[dict[str, JsonValue]]:
+        """Return each row by the names of the columns for JSON, without the total."""
+        return [record(self.on(OutputForm.JSON), row) for row in self.rows]
 
 
 def record(columns: Iterable[Column[Row]], row: Row) -> dict[str, JsonValue]:
@@ -100,17 +100,19 @@ def record(columns: Iterable[Column[Row]], row: Row) -> dict[str, JsonValue]:
 Texts = Sequence[JsonValue]
 
 
-def columns(*names: str, text: int | Sequence[str] = 1) -> list[Column[Texts]]:
-    """Make columns of rows that are tuples; ``text``: how many of the first, or which, hold words, not figures."""
-    texts = range(text) if isinstance(text, int) else [at for at, name in enumerate(names) if name in text]
-    return [Column(name, value=itemgetter(at), is_text=at in texts) for at, name in enumerate(names)]
-
-
 def text_table(
-    title: str, heads: Iterable[str], rows: Iterable[Texts], *, text: int | Sequence[str] = 1
+    title: str, heads: Iterable[str], rows: Iterable[Texts], *, text: int | Collection[str] = 1
 ) -> Table[Texts]:
-    """Make a table of rows that are tuples; ``text`` as for :func:`columns`."""
-    return Table(columns(*heads, text=text), list(rows), title)
+    """Make a table of rows that are tuples. ``text``: how many of the first columns, or which columns, hold words, not
+    figures."""
+
+    def is_text(at: int, name: str) -> bool:
+        return at < text if isinstance(text, int) else name in text
+
+    columns: list[Column[Texts]] = [
+        Column(name, value=itemgetter(at), is_text=is_text(at, name)) for at, name in enumerate(heads)
+    ]
+    return Table(columns, list(rows), title)
 
 
 AnyTable = Table[Any]

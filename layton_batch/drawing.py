@@ -133,6 +133,34 @@ def _is_free(box: Box, taken: Sequence[Box], height: float) -> bool:
     return inside and not any(start < r and le < end and top < b and t < bottom for le, t, r, b in taken)
 
 
+def layered(layers: Sequence[alt.Chart], width: int, height: int) -> alt.LayerChart:
+    return alt.LayerChart(layer=list(layers), width=width, height=height)
+
+
+def row_axis(count: int) -> alt.Y:
+    """Return the axis of rows by number: two models may be shown by the same shortened name."""
+    return alt.Y("at:O", axis=None, scale=alt.Scale(domain=list(range(count))))
+
+
+def row_names(base: alt.Chart) -> alt.Chart:
+    """Write each row's ``name`` at its left."""
+    names: alt.Chart = base.mark_text(align="right", dx=-8, color=INK).encode(x=alt.value(0), text=NAME)
+    return names
+
+
+def scores_with_intervals(rows: Sequence[Row], width: int, height: int) -> alt.LayerChart:
+    """Draw a dot and a band in each row: ``at`` (its number), ``name``, ``label``, ``colour``, ``score``, ``low``,
+    ``high``. ``height``: of a row."""
+    base = alt.Chart(table(rows)).encode(y=row_axis(len(rows)), description=LABEL, tooltip=alt.Tooltip("label:N"))
+    x = alt.X("low:Q", title="Score (%)", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
+    layers = [
+        base.transform_filter("datum.low !== null").mark_bar(color=BAND, height=10).encode(x=x, x2=alt.X2("high:Q")),
+        base.mark_circle(size=60, opacity=1).encode(x=alt.X("score:Q"), color=alt.Color("colour:N", scale=None)),
+        row_names(base),
+    ]
+    return layered(layers, width, height * len(rows))
+
+
 def titled(chart: alt.LayerChart, title: str) -> alt.LayerChart:
     """The chart on white under its title, in the look that all share."""
     look: alt.LayerChart = chart.properties(title=title, padding=_PADDING, background="white", config=_look())
@@ -171,12 +199,9 @@ def rendered(chart: alt.LayerChart, ending: str) -> bytes:
 
 
 _ENLARGED = 1.25  # a picture of a page beside its file: letters are then as large as those of the page
-NO_MODELS: Mapping[str, int] = {}
 
 
-def recoloured(
-    picture: str, colours: Mapping[str, str], title: str, models: Mapping[str, int] = NO_MODELS, chosen: int = 0
-) -> str:
+def recoloured(picture: str, colours: Mapping[str, str], title: str, models: Mapping[str, int], chosen: int) -> str:
     """Return an SVG file as an element of an HTML page, with other colours, larger, and without a height of its own.
 
     ``colours``: what replaces each colour of the file; ``title``: what a screen reader says of the picture. A mark's

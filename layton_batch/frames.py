@@ -54,12 +54,11 @@ def _of_library(value: Any) -> pl.DataFrame | None:
     table = nw.from_native(value, eager_only=True, pass_through=True)
     if isinstance(table, nw.DataFrame):
         # polars' own reading of pandas needs pyarrow for most columns
-        return _frame(
-            {
-                name: [None if lacks else value for value, lacks in zip(column, column.is_null(), strict=True)]
-                for name, column in ((name, table[name]) for name in table.columns)
-            }
-        )
+        columns = {
+            name: [None if lacks else value for value, lacks in zip(column, column.is_null(), strict=True)]
+            for name, column in ((name, table[name]) for name in table.columns)
+        }
+        return pl.DataFrame(columns, strict=False)
     is_series = hasattr(value, "to_frame")
     return pl.DataFrame(value) if hasattr(value, "__arrow_c_stream__") and not is_series else None
 
@@ -109,11 +108,7 @@ def _write(frame: pl.DataFrame, path: Path, argument: str) -> None:
 
 def _of_rows(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
     names = dict.fromkeys(str(name) for row in rows for name in row)
-    return _frame({name: [row.get(name) for row in rows] for name in names})
-
-
-def _frame(columns: Mapping[str, Sequence[object]]) -> pl.DataFrame:
-    return pl.DataFrame(columns, strict=False)
+    return pl.DataFrame({name: [row.get(name) for row in rows] for name in names}, strict=False)
 
 
 def check_scores(frame: pl.DataFrame, argument: str, least: float, largest: float) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import re
 from collections.abc import Collection, Iterable
 from decimal import ROUND_HALF_UP, Decimal
@@ -137,12 +138,21 @@ def tokens_text(count: int) -> str:
 
 def number_text(value: float | None, digits: int = 1) -> str:
     """A number with so many decimals, or the mark for none."""
-    return NONE if value is None else f"{value:.{digits}f}"
+    return NONE if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
 def range_text(low: float | None, high: float | None, digits: int = 1) -> str:
     """``83.3–92.9``; the mark for none where an end is not known."""
     return NONE if low is None or high is None else f"{low:.{digits}f}–{high:.{digits}f}"
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``12 min``, ``3.5 h``, ``2.0 d``: at most six characters up to a hundred days."""
+    seconds = max(seconds, 0.0)
+    for size, unit, digits in ((86_400.0, "d", 1), (3600.0, "h", 1), (60.0, "min", 0)):
+        if seconds >= 2 * size or (unit != "min" and seconds >= size):
+            return f"{seconds / size:.{digits}f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 # ---- cells of a spreadsheet ----------------------------------------------------------------------------------------

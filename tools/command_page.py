@@ -49,9 +49,9 @@ def commands_page() -> str:
 
 def _commands() -> Iterator[tuple[str, TyperCommand]]:
     """Yield each command with its full name, in the order of the help; a hidden one has the name of its group."""
-    commands = typer.main.get_group(app).commands
+    commands = typer.main.get_group(app)
     for name in (name for group in GROUPS.values() for name in group):
-        command = commands[name]
+        command = commands.get_command(typer.Context(commands), name)
         if isinstance(command, TyperGroup):
             inner = ((name if item.hidden else f"{name} {word}", item) for word, item in command.commands.items())
             yield from ((full_name, cast("TyperCommand", item)) for full_name, item in inner)

@@ -21,11 +21,12 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from layton_batch.annotate.server import AppKeys, Guard, is_same
-from layton_batch.annotate.session import LONGEST_NOTE, Label, LabellingSession
+from layton_batch.annotate.session import LONGEST_NOTE, LabellingSession
 from layton_batch.errors import LaytonBatchError
-from layton_batch.reports.label_sheet import Key
 from layton_batch.runs.labels import LABEL, UNSURE
-from layton_batch.scoring.judge_quality import AnnotatorAgreement
+from layton_batch.runs.shown_items import hints, pictures, references
+from layton_batch.scoring.annotations import AnswerKey
+from layton_batch.scoring.judges_told import kappa_text
 from layton_batch.scoring.label_plan import LabelForecast
 from layton_batch.text import plural, visible
 
@@ -71,12 +72,12 @@ class App:
             "/assets/{name}": _asset,
         }
         forms: Mapping[str, Act] = {
-            "/label": on_answer(lambda name, key, form: session.label(name, key, _form_label(form), _note(form))),
+            "/label": on_answer(lambda name, key, form: session.label(name, key, *_marks(form), _note(form))),
             "/unsure": on_answer(lambda name, key, form: session.pass_over(name, key, _note(form), unsure=True)),
             "/skip": on_answer(lambda name, key, form: session.pass_over(name, key, _note(form), unsure=False)),
             "/flag": on_answer(lambda name, key, form: session.flag(name, key, _note(form))),
             "/adjudicate": on_answer(
-                lambda name, key, form: session.label(name, key, _form_label(form), _note(form), adjudicated=True),
+                lambda name, key, form: session.label(name, key, *_marks(form), _note(form), adjudicated=True),
                 "/adjudicate",
             ),
             "/undo": self._undo,
@@ -155,15 +156,16 @@ class App:
     def _numbers(self) -> Mapping[str, object]:
         """Return the numbers and sentences of the progress display. None of them is about a single model or answer."""
         latest, actions = self.session.forecast, self.session.actions()
+        agreement = latest.agreement
         people = {name: sum(action.kind == LABEL for action in actions.active(name)) for name in actions.by_annotator}
         return {
             "labels": latest.labels,
             "left": latest.outlook.unlabelled,
-            "now": _width(latest.outlook.now.mean),
-            "enough": latest.outlook.enough.labels,
+            "now": _width(latest.outlook.half_width_now),
+            "enough": latest.outlook.enough,
             "worth": _worth(latest.outlook),
             "unsure": actions.unsure_note() or "",
-            "agreement": _agreement(latest.agreement),
+            "agreement": "" if agreement is None else kappa_text(agreement),
             "disputed": len(self.session.disputed()),
             "people": [f"{visible(name)}: {count}" for name, count in sorted(people.items())],
             "busy": self.session.forecaster.busy,
@@ -182,7 +184,7 @@ class App:
 
         return answer
 
-    def _on_answer(self, act: Callable[[str, Key, FormData], object], page: str = "/") -> Act:
+    def _on_answer(self, act: Callable[[str, AnswerKey, FormData], object], page: str = "/") -> Act:
         """Return an act on the answer that the form names, after which the browser goes to ``page``."""
 
         def checked(name: str, form: FormData) -> Response:
@@ -226,14 +228,14 @@ def _text(form: FormData, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _form_label(form: FormData) -> Label:
-    words = [_text(form, name) for name in ("answer", "justification")]
+def _marks(form: FormData) -> tuple[bool | None, bool | None]:
+    """Return what the form says of answer and justification. None: the person left that part open."""
+    words = _text(form, "answer"), _text(form, "justification")
     if any(word not in _VERDICTS for word in words):
         raise HTTPException(400, "A label is right or wrong.")
-    label = Label(*(_VERDICTS[word] for word in words))
-    if label == Label(None, None):
+    if not any(words):
         raise HTTPException(400, "Say whether the answer or the justification is right or wrong.")
-    return label
+    return _VERDICTS[words[0]], _VERDICTS[words[1]]
 
 
 def _note(form: FormData) -> str:
@@ -255,7 +257,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     loaded.filters["visible"] = lambda text: visible(str(text).replace("\r\n", "\n"))
-    loaded.globals["keys"] = _KEYS
+    loaded.globals.update(keys=_KEYS, hints=hints, pictures=pictures, references=references)
     return loaded
 
 
@@ -273,27 +275,15 @@ def _asset(request: Request) -> Response:
 
 def _worth(outlook: LabelForecast) -> str:
     """Say how many further labels are worth giving, and what for."""
-    now, enough = outlook.now, outlook.enough
+    now, then = outlook.half_width_now, outlook.half_width_then
     if not outlook.unlabelled:
         return "Every answer has a label."
-    if not enough.labels:
+    if not outlook.enough:
         return "No further label is worth giving: only more items make intervals shorter."
-    digits = 1 if round(now.mean, 1) > round(enough.mean, 1) else 2
-    gain = f"intervals from {_width(now.mean, digits)} to {_width(enough.mean, digits)} on average"
-    return f"{plural(enough.labels, 'more label')} worth giving: {gain}"
+    digits = 1 if round(now, 1) > round(then, 1) else 2
+    gain = f"intervals from {_width(now, digits)} to {_width(then, digits)} on average"
+    return f"{plural(outlook.enough, 'more label')} worth giving: {gain}"
 
 
 def _width(points: float, digits: int = 1) -> str:
     return f"±{points:.{digits}f}"
-
-
-def _agreement(agreement: AnnotatorAgreement | None) -> str:
-    """Say how far people agree; empty if no answer was labelled twice."""
-    if agreement is None or agreement.kappa is None:
-        return ""
-    kappa = agreement.kappa
-    sentence = f"{plural(kappa.rated, 'answer')} labelled twice or more, {kappa.agreement:.0%} alike"
-    if kappa.value is None:
-        return sentence
-    interval = "" if kappa.lower is None or kappa.upper is None else f" ({kappa.lower:.2f} to {kappa.upper:.2f})"
-    return f"{sentence}, κ {kappa.value:.2f}{interval}"

@@ -12,7 +12,7 @@ import hmac
 import os
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -27,8 +27,8 @@ from layton_batch.clock import iso
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Item
-from layton_batch.reports.label_sheet import Key, reference_texts
 from layton_batch.runs.context import Run
+from layton_batch.runs.label_import import check_has_jury
 from layton_batch.runs.labels import (
     FLAG,
     LABEL,
@@ -39,18 +39,14 @@ from layton_batch.runs.labels import (
     UNSURE,
     LabelAction,
     LabelActions,
-    LogReader,
     append,
+    read_label_actions,
 )
-from layton_batch.scoring.annotations import Annotation, JoinedLabels
+from layton_batch.scoring.annotations import Annotation, AnswerKey
 from layton_batch.scoring.judge_quality import AnnotatorAgreement, annotator_agreement
-from layton_batch.scoring.label_plan import LabelForecast, LabelRequest, outlook
+from layton_batch.scoring.label_plan import LabelForecast, outlook
 from layton_batch.stages.rank import entrant, finished_jobs, joined, jury_board
 from layton_batch.states import PredictionKind
-
-_HINTS = ("First hint", "Second hint", "Third hint", "Special hint")
-_PICTURES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
-"""SVG is left out: it is a document that can carry scripts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +58,10 @@ class ShownAnswer:
 
     id: str
     seen: str
-    key: Key
+    key: AnswerKey
     item: Item
     answer: str
     justification: str | None
-
-    @property
-    def pictures(self) -> list[str]:
-        """Return data URLs; an empty text for a type that is not shown."""
-        return [
-            f"data:{image.media_type};base64,{image.base64}" if image.media_type in _PICTURES else ""
-            for image in self.item.images
-        ]
-
-    @property
-    def hints(self) -> list[tuple[str, str]]:
-        return [(name, text) for name, text in zip(_HINTS, self.item.hints, strict=False) if text]
-
-    @property
-    def reference(self) -> Sequence[tuple[str, str]]:
-        return reference_texts(self.item)
 
 
 @dataclass(eq=False)
@@ -90,8 +70,8 @@ class Answers:
 
     run: Run
     secret: bytes
-    _jobs: Mapping[Key, str] = field(default_factory=dict)
-    _by_id: Mapping[str, Key] = field(default_factory=dict)
+    _jobs: Mapping[AnswerKey, str] = field(default_factory=dict)
+    _by_id: Mapping[str, AnswerKey] = field(default_factory=dict)
     _done: tuple[str, ...] = ()
     _table: tuple[int, int] = field(init=False)
     """Size and time of the table of items that is shown."""
@@ -128,21 +108,21 @@ class Answers:
         self._jobs = dict(_answered(self.run))
         self._by_id = {self.id_of(key): key for key in self._jobs}
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: AnswerKey) -> bool:
         return key in self._jobs
 
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def id_of(self, key: Key) -> str:
+    def id_of(self, key: AnswerKey) -> str:
         """Return the answer's name in the browser. The name is stable while the app runs and reveals nothing."""
         return hmac.new(self.secret, "\x1f".join(map(str, key)).encode(), sha256).hexdigest()[:24]
 
-    def key_of(self, shown_id: str) -> Key | None:
+    def key_of(self, shown_id: str) -> AnswerKey | None:
         """Return the answer with this name in the browser; None if there is none."""
         return self._by_id.get(shown_id)
 
-    def text(self, key: Key) -> tuple[str, str | None]:
+    def text(self, key: AnswerKey) -> tuple[str, str | None]:
         """Return answer and justification as the model gave them."""
         frame = tables.read_part(
             self.run.folder.part("predictions", self._jobs[key]), ["item_id", "answer", "justification"]
@@ -150,7 +130,7 @@ class Answers:
         _, answer, justification = frame.filter(pl.col("item_id") == key[0]).row(0)
         return answer or "", justification
 
-    def shown(self, key: Key) -> ShownAnswer:
+    def shown(self, key: AnswerKey) -> ShownAnswer:
         """Return the answer with what its page shows."""
         item = self.run.item(key[0])
         answer, justification = self.text(key)
@@ -158,14 +138,14 @@ class Answers:
         return ShownAnswer(self.id_of(key), seen, key, item, answer, justification)
 
 
-def _answered(run: Run) -> Iterator[tuple[Key, str]]:
+def _answered(run: Run) -> Iterator[tuple[AnswerKey, str]]:
     item_ids = {item.id for item in run.items}
     for job in finished_jobs(run):
         participant = entrant(run, job)
         kinds = tables.read_part(run.folder.part("predictions", job.id), ["item_id", "kind"])
         for item_id in kinds.filter(pl.col("kind") == str(PredictionKind.ANSWERED))["item_id"]:
             if item_id in item_ids:  # the run may have answers on items that its manifest no longer has
-                yield (item_id, participant.provider, participant.model, participant.n_hints), job.id
+                yield AnswerKey.of(participant, item_id), job.id
 
 
 _PREFIX = ".shown-"
@@ -179,7 +159,7 @@ class Claims:
     _file: FileIO | None = None
     _name: str = field(default_factory=lambda: f"{_PREFIX}{token_hex(8)}")
 
-    def claim(self, answers: Collection[Key]) -> None:
+    def claim(self, answers: Collection[AnswerKey]) -> None:
         """Claim these answers for this app, and no others any more."""
         with suppress(OSError):
             if self._file is None:
@@ -187,11 +167,11 @@ class Claims:
                 self._file = (self.folder / self._name).open("wb", buffering=0)
                 fcntl.flock(self._file, fcntl.LOCK_EX)
             self._file.truncate(0)
-            os.pwrite(self._file.fileno(), orjson.dumps(list(answers)), 0)
+            os.pwrite(self._file.fileno(), orjson.dumps([*map(tuple, answers)]), 0)
 
-    def of_others(self) -> set[Key]:
+    def of_others(self) -> set[AnswerKey]:
         """Return the answers that other apps are showing."""
-        claimed: set[Key] = set()
+        claimed: set[AnswerKey] = set()
         for path in self.folder.glob(f"{_PREFIX}*"):
             if path.name != self._name:
                 with suppress(OSError, ValueError):
@@ -206,13 +186,12 @@ class Claims:
             self._file = None
 
 
-def _claimed(path: Path) -> set[Key]:
+def _claimed(path: Path) -> set[AnswerKey]:
     with path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:  # its app is running
-            rows: list[list[str]] = orjson.loads(file.read())
-            return {(item, provider, model, int(hints)) for item, provider, model, hints in rows}
+            return {AnswerKey(*row) for row in orjson.loads(file.read())}
         path.unlink()
         return set()
 
@@ -222,16 +201,13 @@ QUEUE = 100
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """State of the labels at one moment. ``queue``: the answers to label next, in order.
-
-    ``people``: the annotators of each answer. ``disputed``: the labels of each answer on which people differ and
-    which nobody has settled.
+    """State of the labels at one moment. ``people``: the annotators of each answer. ``disputed``: the labels of each
+    answer on which people differ and which nobody has settled.
     """
 
     outlook: LabelForecast
-    queue: tuple[Key, ...]
-    people: Mapping[Key, frozenset[str]]
-    disputed: Mapping[Key, Sequence[Annotation]]
+    people: Mapping[AnswerKey, frozenset[str]]
+    disputed: Mapping[AnswerKey, Sequence[Annotation]]
     agreement: AnnotatorAgreement | None
     labels: int
 
@@ -240,31 +216,21 @@ def forecast(run: Run, design: str) -> Forecast:
     """Compute the forecast from the present labels."""
     board = jury_board(run, run.rules)
     given = joined(run, board.votes)
-    actions = LogReader(run.folder).read()
+    actions = read_label_actions(run.folder)
     put_off = sum(action.kind != LABEL for name in actions.by_annotator for action in actions.active(name))
     view = outlook(board, design, length=QUEUE + put_off)  # answers that a person put off stay in the queue
     return Forecast(
         outlook=view,
-        queue=tuple(map(_key, view.queue)),
         people={
             key: frozenset(annotation.annotator for annotation in annotations.values() if not annotation.adjudicated)
-            for key, annotations in _by_key(given)
+            for key, annotations in given.by_prediction.items()
         },
-        disputed={key: differing for key, annotations in _by_key(given) if (differing := _dispute(annotations))},
+        disputed={
+            key: differing for key, annotations in given.by_prediction.items() if (differing := _dispute(annotations))
+        },
         agreement=annotator_agreement(given, board.rules.metric, board.rules.level),
         labels=board.labels.height,
     )
-
-
-def _key(ask: LabelRequest) -> Key:
-    return ask.item_id, ask.provider, ask.model, ask.n_hints
-
-
-def _by_key(given: JoinedLabels) -> list[tuple[Key, Mapping[str, Annotation]]]:
-    return [
-        ((item_id, entrant.provider, entrant.model, entrant.n_hints), annotations)
-        for (entrant, item_id), annotations in given.by_prediction.items()
-    ]
 
 
 def _dispute(annotations: Mapping[str, Annotation]) -> Sequence[Annotation]:
@@ -316,11 +282,6 @@ class Forecaster:
             if not self.busy or (self._last is not None and self._last.running()):
                 self._last = self.executor.submit(self._work)
 
-    def settle(self) -> None:
-        """Wait until the newest forecast contains the newest labels."""
-        if self._last is not None:
-            wait([self._last])
-
     def _work(self) -> None:
         try:
             self.answers.look_again()
@@ -335,24 +296,9 @@ class Forecaster:
         return " ".join(sorted(f"{path.name}:{path.stat().st_size}" for path in files))
 
 
-DESIGNS = {"planned": "contested", "balanced": "balanced"}
-"""The planner's name of each design, by its name on the command line."""
+DESIGNS = ("planned", "balanced")
+"""Ways to choose what is labelled next."""
 LONGEST_NOTE = 4_000
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A person's label. None: the person left that part open."""
-
-    answer: bool | None
-    justification: bool | None
-
-    @property
-    def both(self) -> bool | None:
-        """Return whether answer and justification are both right. False if either is wrong; None if that is open."""
-        if self.answer is False or self.justification is False:
-            return False
-        return None if self.answer is None or self.justification is None else True
 
 
 @dataclass(eq=False)
@@ -366,20 +312,17 @@ class LabellingSession:
     overlap: float = 0.0
     answers: Answers = field(init=False)
     forecaster: Forecaster = field(init=False)
-    _log: LogReader = field(init=False)
     _claims: Claims = field(init=False)
     _model_ids: Mapping[str, str] = field(init=False)
-    _shown: dict[str, Key] = field(default_factory=dict)
+    _shown: dict[str, AnswerKey] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        if not self.run.task.uses_jury:
-            raise DataError(f"{self.run.id}: this task is graded by rule: there is nothing for people to label")
+        check_has_jury(self.run)
         self.answers = Answers(self.run, self.secret)
         if not len(self.answers):
             raise DataError(f"{self.run.id}: no model is done yet, so there is nothing to label; `run` goes on with it")
-        self.forecaster = Forecaster(self.run, self.answers, DESIGNS[self.design], self.executor)
-        self._log = LogReader(self.run.folder)
+        self.forecaster = Forecaster(self.run, self.answers, self.design, self.executor)
         self._claims = Claims(self.run.folder.labels)
         self._model_ids = self.run.model_ids()
 
@@ -394,9 +337,10 @@ class LabellingSession:
     def actions(self) -> LabelActions:
         """Return all actions so far on the present answers, from all processes."""
         with self._lock:
-            return self._log.read().on_present_answers(self.run.item_digest, self._model_ids)
+            actions = read_label_actions(self.run.folder)
+            return actions.on_present_answers(self.run.item_digest, self._model_ids)
 
-    def current(self, annotator: str) -> Key | None:
+    def current(self, annotator: str) -> AnswerKey | None:
         """Return the answer that this person labels now. It stays the same until an action on it. None: all is done."""
         with self._lock:
             shown = self._shown.get(annotator)
@@ -407,7 +351,7 @@ class LabellingSession:
                     self._show(annotator, shown)
             return shown
 
-    def _show(self, annotator: str, key: Key) -> None:
+    def _show(self, annotator: str, key: AnswerKey) -> None:
         self._shown[annotator] = key
         self._claims.claim(self._shown.values())
 
@@ -415,7 +359,7 @@ class LabellingSession:
         """Release the answers that are shown here to other apps."""
         self._claims.close()
 
-    def given(self, annotator: str, key: Key) -> LabelAction | None:
+    def given(self, annotator: str, key: AnswerKey) -> LabelAction | None:
         """Return this person's last action on an answer that was not undone."""
         active = self.actions().active(annotator)
         return next((action for action in reversed(active) if action.answer == key and not action.adjudicated), None)
@@ -435,7 +379,7 @@ class LabellingSession:
         labels = self.run.manifest.labels
         return (labels and labels.guidelines) or ""
 
-    def disputed(self) -> dict[Key, Sequence[Annotation]]:
+    def disputed(self) -> dict[AnswerKey, Sequence[Annotation]]:
         """Return the answers on which people differ and that nobody has settled by now."""
         settled = _settled(self.actions())
         return {
@@ -444,17 +388,28 @@ class LabellingSession:
 
     # ---- what is done ------------------------------------------------------------------------------------------------
 
-    def label(self, annotator: str, key: Key, label: Label, note: str = "", *, adjudicated: bool = False) -> None:
-        """Keep a label on an answer, with the answer as the model gave it."""
+    def label(
+        self,
+        annotator: str,
+        key: AnswerKey,
+        answer: bool | None,
+        justification: bool | None,
+        note: str = "",
+        *,
+        adjudicated: bool = False,
+    ) -> None:
+        """Keep a label on an answer, with the answer as the model gave it. None: the person left that part open."""
         item_id, provider, model, n_hints = key
+        marks = answer, justification
+        both = False if False in marks else None if None in marks else True
         annotation = Annotation(
-            item_id, model, label.answer, label.justification, label.both, provider, n_hints, annotator,
+            item_id, model, answer, justification, both, provider, n_hints, annotator,
             self._time(), self.answers.text(key), None, note, adjudicated, item_digest=self.run.item_digest(item_id),
             model_id=self._model_ids.get(model),
         )  # fmt: skip
         self._do(LabelAction(LABEL, annotator, str(annotation.time), key, annotation, note, adjudicated))
 
-    def pass_over(self, annotator: str, key: Key, note: str = "", *, unsure: bool) -> None:
+    def pass_over(self, annotator: str, key: AnswerKey, note: str = "", *, unsure: bool) -> None:
         """Give no label. ``unsure``: leave the answer to other people; else show it again when all others are done."""
         self._do(LabelAction(UNSURE if unsure else SKIP, annotator, self._time(), key, None, note))
 
@@ -470,7 +425,7 @@ class LabellingSession:
                 self._show(annotator, last.answer)
             return last
 
-    def flag(self, annotator: str, key: Key, note: str = "") -> None:
+    def flag(self, annotator: str, key: AnswerKey, note: str = "") -> None:
         """Flag the item as faulty, or remove this person's flag."""
         with self._lock:
             kind = UNFLAG if self.flagged(annotator, key[0]) else FLAG
@@ -488,17 +443,17 @@ class LabellingSession:
 
     # ---- what is next ------------------------------------------------------------------------------------------------
 
-    def _next(self, annotator: str) -> Key | None:
+    def _next(self, annotator: str) -> AnswerKey | None:
         actions, forecast = self.actions(), self.forecast
         active = actions.active(annotator)
         mine = {action.answer for action in active if not action.adjudicated}
         shown_elsewhere = {key for name, key in self._shown.items() if name != annotator} | self._claims.of_others()
         labelled = self._labelled(actions, forecast)
-        fresh = (key for key in forecast.queue if key not in mine | shown_elsewhere and not labelled.get(key))
+        fresh = (key for key in forecast.outlook.queue if key not in mine | shown_elsewhere and not labelled.get(key))
         twice = self._to_label_twice(labelled, mine | shown_elsewhere, annotator)
-        sources: tuple[Iterator[Key], ...] = (twice, fresh) if len(active) % 2 else (fresh, twice)
+        sources: tuple[Iterator[AnswerKey], ...] = (twice, fresh) if len(active) % 2 else (fresh, twice)
         done = mine | _settled(actions)
-        tied = (key for key in forecast.queue if key not in done and len(labelled.get(key, ())) > 1)
+        tied = (key for key in forecast.outlook.queue if key not in done and len(labelled.get(key, ())) > 1)
         skipped = (action.answer for action in active if action.kind == SKIP and _is_last(action, active))
         for source in (*sources, tied, skipped):
             key = next((key for key in source if key in self.answers), None)
@@ -506,22 +461,24 @@ class LabellingSession:
                 return key
         return None
 
-    def _labelled(self, actions: LabelActions, forecast: Forecast) -> dict[Key, frozenset[str]]:
+    def _labelled(self, actions: LabelActions, forecast: Forecast) -> dict[AnswerKey, frozenset[str]]:
         """Return the annotators of each answer: those of the forecast and those of later labels."""
         annotators = dict(forecast.people)
         for label in actions.labels():
             if not label.adjudicated and label.provider is not None and label.n_hints is not None:
-                key = (label.item_id, label.provider, label.model, label.n_hints)
+                key = AnswerKey(label.item_id, label.provider, label.model, label.n_hints)
                 annotators[key] = annotators.get(key, frozenset()) | {label.annotator}
         return annotators
 
-    def _to_label_twice(self, labelled: dict[Key, frozenset[str]], mine: set[Key], annotator: str) -> Iterator[Key]:
+    def _to_label_twice(
+        self, labelled: dict[AnswerKey, frozenset[str]], mine: set[AnswerKey], annotator: str
+    ) -> Iterator[AnswerKey]:
         for key, people in labelled.items():
             if len(people) == 1 and annotator not in people and key not in mine and _share(key) < self.overlap:
                 yield key
 
 
-def _settled(actions: LabelActions) -> set[Key]:
+def _settled(actions: LabelActions) -> set[AnswerKey]:
     """Return the answers that somebody adjudicated."""
     active = (action for annotator in actions.by_annotator for action in actions.active(annotator))
     return {action.answer for action in active if action.adjudicated and action.kind == LABEL}
@@ -531,6 +488,6 @@ def _is_last(action: LabelAction, active: Sequence[LabelAction]) -> bool:
     return next(candidate for candidate in reversed(active) if candidate.answer == action.answer) is action
 
 
-def _share(key: Key) -> float:
+def _share(key: AnswerKey) -> float:
     """Return a number between 0 and 1, equal in every process. Answers below the overlap are labelled twice."""
     return int.from_bytes(sha256("\x1f".join(map(str, key)).encode()).digest()[:8], "big") / 2**64

@@ -9,9 +9,9 @@ import atexit
 import functools
 import gc
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -32,79 +32,59 @@ from layton_batch.settings import Settings
 PROGRAM = "layton-batch"
 
 
-class CommandEntry(NamedTuple):
-    """Place of a command's function, and the command's line in ``--help``.
-
-    A function of ``commands`` returns a document; one of ``cli`` is Typer's as it is, or a group of commands.
-    """
-
-    place: str
-    help: str
-
-
-GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
+GROUPS: Mapping[str, Mapping[str, str]] = {
     "Start": {
-        "demo": CommandEntry("cli.demo.demo", "See it all work: bundled items, made-up models, no key."),
-        "init": CommandEntry("cli.init.init", "Write a manifest to start from, and a file of three items."),
-        "check": CommandEntry("commands.check.check", "Check this machine, a manifest, or a file of items."),
+        "demo": "See it all work: bundled items, made-up models, no key.",
+        "init": "Write a manifest to start from, and a file of three items.",
+        "check": "Check this machine, a manifest, or a file of items.",
     },
     "Run": {
-        "plan": CommandEntry("commands.plan.plan", "Check a manifest and say what it would cost; pays nothing."),
-        "run": CommandEntry("commands.run.run", "Start or continue a manifest's run."),
-        "overnight": CommandEntry(
-            "commands.overnight.overnight", "Work on several manifests through the night, and publish what is complete."
-        ),
-        "judge": CommandEntry("commands.judge.judge", "Put answers that are there already before a jury."),
-        "cancel": CommandEntry("commands.cancel.cancel", "Stop paying: cancel a run's batches at the providers."),
-        "retry": CommandEntry("commands.retry.retry", "Give requests without an answer one more attempt."),
-        "resolve": CommandEntry(
-            "commands.resolve.resolve", "Say what became of a `lost` batch, or ignore those of a copy."
-        ),
+        "plan": "Check a manifest and say what it would cost; pays nothing.",
+        "run": "Start or continue a manifest's run.",
+        "overnight": "Work on several manifests through the night, and publish what is complete.",
+        "judge": "Put answers that are there already before a jury.",
+        "cancel": "Stop paying: cancel a run's batches at the providers.",
+        "retry": "Give requests without an answer one more attempt.",
+        "resolve": "Say what became of a `lost` batch, or ignore those of a copy.",
     },
     "Look": {
-        "status": CommandEntry("cli.status_command.status", "Show where runs stand, and what to do next."),
-        "leaderboard": CommandEntry("commands.leaderboard.leaderboard", "Rank models from runs or files."),
-        "compare": CommandEntry("commands.compare.compare", "Tell which of two models is better, and how surely."),
-        "judges": CommandEntry("commands.judges.judges", "Measure the judges against people."),
-        "cost": CommandEntry("commands.cost.cost", "Show what runs cost, and what the same tokens cost live."),
+        "status": "Show where runs stand, and what to do next.",
+        "leaderboard": "Rank models from runs or files.",
+        "compare": "Tell which of two models is better, and how surely.",
+        "judges": "Measure the judges against people.",
+        "cost": "Show what runs cost, and what the same tokens cost live.",
     },
     "Label": {
-        "label": CommandEntry("cli.labelling.label", "Label answers in the browser; choose and import labels."),
+        "label": "Label answers in the browser; choose and import labels.",
     },
     "Publish": {
-        "site": CommandEntry("commands.site.site", "Write static pages of a run, or one site of several."),
-        "verify": CommandEntry("commands.verify.verify", "Compute a run or a site again, and name what differs."),
+        "site": "Write static pages of a run, or one site of several.",
+        "verify": "Compute a run or a site again, and name what differs.",
     },
     "Files": {
-        "grade": CommandEntry("commands.grade.grade", "Grade predictions by a benchmark's rules."),
-        "import": CommandEntry("commands.import_.import_", "Take in answers and verdicts made elsewhere."),
-        "export": CommandEntry("commands.export.export", "Write a run down in the forms that others read."),
-        "sandbox": CommandEntry(
-            "cli.sandbox_command.sandbox", "Play the providers' batch APIs on 127.0.0.1 until stopped."
-        ),
+        "grade": "Grade predictions by a benchmark's rules.",
+        "import": "Take in answers and verdicts made elsewhere.",
+        "export": "Write a run down in the forms that others read.",
+        "sandbox": "Play the providers' batch APIs on 127.0.0.1 until stopped.",
     },
 }
-"""Commands by group, as ``--help`` lists them."""
-
-
-class _Commands(Mapping[str, Any]):
-    """The commands by name, each loaded when somebody asks for it."""
-
-    _places: Mapping[str, str] = {name: entry.place for group in GROUPS.values() for name, entry in group.items()}
-
-    def __getitem__(self, name: str) -> Any:
-        return _loaded(name, self._places[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
+"""Commands by group, each with its line, as ``--help`` lists them."""
+_PLACES = {
+    "demo": "cli.demo.demo",
+    "init": "cli.init.init",
+    "status": "cli.status_command.status",
+    "label": "cli.labelling.label",
+    "import": "commands.import_.import_",
+    "sandbox": "cli.sandbox_command.sandbox",
+}
+"""Places of functions that are not in ``commands`` under the command's name. A function of ``commands`` returns a
+document; one of ``cli`` is Typer's as it is, or a group of commands."""
 
 
 @functools.cache
-def _loaded(name: str, place: str) -> Any:
-    module, _, function = place.rpartition(".")
+def _loaded(name: str) -> Any:
+    """Load a command when somebody asks for it."""
+    module, _, function = _PLACES.get(name, f"commands.{name}.{name}").rpartition(".")
     target = getattr(import_module(f"layton_batch.{module}"), function)
     if isinstance(target, typer.Typer):
         return typer.main.get_group(target)
@@ -121,13 +101,16 @@ class _LazyGroup(TyperGroup):
     """The commands, listed by group."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.commands = cast("MutableMapping[str, Any]", _Commands())
+        commands: Any = dict.fromkeys(name for group in GROUPS.values() for name in group)
+        super().__init__(**(settings | {"commands": commands}))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _loaded(cmd_name) if cmd_name in self.commands else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, commands in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, command.help) for name, command in commands.items()])
+                formatter.write_dl(list(commands.items()))
 
 
 app = typer.Typer(

@@ -21,9 +21,7 @@ from layton_batch.states import FinishReason
 from layton_batch.text import one_line, plural
 
 MOST_CUT_MODELS = 5
-"""Models whose cut answers have a line of their own at the end of `run`."""
-MANY_CUT = 0.05
-"""Share of a model's answers from which it is worth while to ask all of them again."""
+"""Most models whose cut answers are told at the end of `run`."""
 
 
 class TerminalConversation(Conversation):
@@ -87,11 +85,21 @@ def _print_gaps(run: Run, result: RunResult) -> None:
 def _next_step(run: Run, result: RunResult) -> str:
     """Return the next step of a person: what the status asks for, else labels that help most, else a look."""
     if result.status.state is RunState.DONE and not result.unanswered:
-        from layton_batch.site.board import label_need
+        from layton_batch.files import tables
 
-        if need := label_need(run.folder, result.source):
-            return need
+        if (need := tables.read(run.folder.tables, "label_need")).height:
+            return f"{_gain(*need.row(0))}: layton-batch label {result.source}"
     return result.next_steps[0]
+
+
+def _gain(labels: int, now: float | None, then: float) -> str:
+    """Say what a number of labels does for the intervals. ``now``, ``then``: mean half widths in points; ``now`` is
+    None where no answer has a label."""
+    number = plural(labels, "label")
+    if now is None:
+        return f"No answer has a label that counts yet; {number} would give intervals for new items of ±{then:.1f}"
+    gain = f"{number} would bring the intervals for new items from ±{now:.1f} to ±{then:.1f} on average"
+    return f"{gain}, and only more items make them shorter"
 
 
 def _cut_answers(run: Run) -> Iterator[str]:
@@ -100,20 +108,13 @@ def _cut_answers(run: Run) -> Iterator[str]:
 
     from layton_batch.files import tables
 
-    limits = {spec.name: spec.max_output_tokens for spec in run.manifest.model_specs()}
+    own = [spec.name for spec in run.manifest.model_specs()]
     predictions = tables.read(run.folder.tables, "predictions", ["model", "finish_reason"])
     is_cut = pl.col("finish_reason") == str(FinishReason.LENGTH)
-    counts = predictions.group_by("model").agg(is_cut.sum().alias("cut"), pl.len())
-    own = counts.filter(pl.col("cut") > 0, pl.col("model").is_in(list(limits))).sort(
-        "cut", "model", descending=[True, False]
-    )
-    for model, cut, answers in own.head(MOST_CUT_MODELS).iter_rows():
-        at = "its output limit" if limits[model] is None else f"max_output_tokens = {limits[model]}"
-        higher = "set max_output_tokens higher" if limits[model] is None else "raise it"
-        advice = f": {higher} in the manifest and `run` again, which asks only for the cut answers again"
+    counts = predictions.filter(pl.col("model").is_in(own)).group_by("model").agg(is_cut.sum().alias("cut"), pl.len())
+    shown = counts.filter(pl.col("cut") > 0).sort("cut", "model", descending=[True, False]).head(MOST_CUT_MODELS)
+    for model, cut, answers in shown.iter_rows():
         yield (
-            f"{cut:,} of {plural(answers, 'answer')} of {model} {'was' if cut == 1 else 'were'} cut at {at}"
-            f"{advice if cut >= MANY_CUT * answers else ''}"
+            f"{cut:,} of {plural(answers, 'answer')} of {model} cut at the output limit: raise max_output_tokens in "
+            "the manifest and `run` again, which asks only for the cut answers again"
         )
-    if own.height > MOST_CUT_MODELS:
-        yield f"so were answers of {plural(own.height - MOST_CUT_MODELS, 'more model')}"

@@ -36,7 +36,6 @@ FOLLOW_SECONDS = 1.0
 _GOES_ON = frozenset({RunState.RUNNING, RunState.NEEDS_PERSON, RunState.OVER_BUDGET})
 GOES_ON_HINT = "Ctrl-C stops this program; batches go on at the providers, and nothing is lost."
 MOST_BAR = 80
-_NAME = 10
 TROUBLE_SECONDS = 600.0
 """After so long a trouble that lasts is told again."""
 PLACE_WORDS = {
@@ -191,22 +190,14 @@ def screen(status: Status, now: float, width: int, hint: str = GOES_ON_HINT) -> 
         Text(f"{one_line(status.run)}  {answered_line(status)}", style="bold"),
         Text("━" * filled + "─" * (size - filled)),
     ]
-    parts += [Text(line) for line in provider_lines(status)]
+    troubles = {trouble.provider: trouble_line(trouble) for trouble in status.troubles}
+    for provider, places in provider_places(status).items():
+        parts.append(Text(one_line(f"{provider}: {places or 'all answered'}")))
+        parts += [Text(f"  {troubles[provider]}")] if provider in troubles else []
     if expected := expectation(status, now):
         parts.append(Text(expected))
     parts.append(Text(hint, style="dim"))
     return Group(*parts)
-
-
-def provider_lines(status: Status) -> Iterator[str]:
-    """Yield a line for each provider: how many of its requests are answered, where the others are, and its trouble."""
-    troubles = {trouble.provider: trouble_line(trouble) for trouble in status.troubles}
-    for provider, places in provider_places(status).items():
-        jobs = [job for job in status.jobs if job.provider == provider]
-        line = f"{provider:<{_NAME}} {_answered(jobs):,} of {sum(job.requests for job in jobs):,}"
-        yield one_line(f"{line}; {places}" if places else line)
-        if provider in troubles:
-            yield f"  {troubles[provider]}"
 
 
 def live_screen(*, stderr: bool = True) -> Live:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.models import ParameterInfo
 
+from layton_batch.cli.options import Json
 from layton_batch.cli.terminal import notes_below, print_json
 from layton_batch.errors import ManifestError
 from layton_batch.reports.table import Document
@@ -20,7 +21,6 @@ _TYPES = (type, types.GenericAlias, types.UnionType)
 _FORM = "form"
 _SHOWN_AS = "shown_as"
 """The parameter of a function whose work depends on the form in which its document is shown."""
-_JSON = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 
 
 def command(function: Callable[..., Document]) -> Callable[..., None]:
@@ -89,7 +89,7 @@ def _form_option(forms: tuple[str, ...]) -> list[inspect.Parameter]:
     if len(forms) == 1:
         return []
     if len(forms) == 2:
-        return [inspect.Parameter(_FORM, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_JSON)]
+        return [inspect.Parameter(_FORM, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Json)]
     kind = Annotated[str, typer.Option("--format", help=" | ".join(forms))]
     return [inspect.Parameter(_FORM, inspect.Parameter.KEYWORD_ONLY, default=forms[0], annotation=kind)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +28,6 @@ from layton_batch.files import atomic
 from layton_batch.files.sources import file_rows, user_path
 from layton_batch.grading.board_sources import BoardOptions, run_sources
 from layton_batch.reports.label_sheet import (
-    Key,
     SheetTexts,
     count_filled_rows,
     is_row_to_label,
@@ -36,12 +35,13 @@ from layton_batch.reports.label_sheet import (
     sheet_row,
     sheet_texts,
 )
-from layton_batch.reports.table import Document, frame_of, heading, say_line, show
+from layton_batch.reports.table import Document, heading, say_line, show
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
-from layton_batch.scoring.annotations import label_row
+from layton_batch.scoring.annotations import AnswerKey, label_row
 from layton_batch.scoring.compare import find_entrant
-from layton_batch.scoring.label_plan import LabellingPlan, LabelRequest, LabelTarget, ModelPlan, plan_next
+from layton_batch.scoring.evidence import VOTES
+from layton_batch.scoring.label_plan import LabellingPlan, LabelTarget, ModelPlan, plan_next
 from layton_batch.text import percent, plural
 
 _SHOWN_ROWS = 10
@@ -68,7 +68,8 @@ class LabelPlanDocument(Document):
     @property
     def frame(self) -> pl.DataFrame:
         """Return a row an answer, the most useful first."""
-        return frame_of(LabelRequest, [asdict(row) for row in self.plan.rows])
+        schema = {name: VOTES[name] for name in AnswerKey._fields}
+        return pl.DataFrame(list(self.plan.rows), schema, orient="row")
 
     def show(self) -> None:
         """Print labels by model with half widths before and after, and the first answers to label."""
@@ -84,7 +85,8 @@ class LabelPlanDocument(Document):
             say_line(f"and {len(plan.rows) - _SHOWN_ROWS} more{advice}", "dim")
 
     def as_json(self) -> object:
-        return asdict(self.plan) | {"models": Table(MODELS, self.plan.models).records()}
+        rows = [row._asdict() for row in self.plan.rows]
+        return asdict(self.plan) | {"models": Table(MODELS, self.plan.models).records(), "rows": rows}
 
 
 def _out_of_reach(plan: LabellingPlan) -> str:
@@ -126,7 +128,6 @@ def label_plan(
     In Python ``models`` names the only models to label.
     """
     target = LabelTarget(None if half_width is None else half_width / 100, labels, this_set)
-    target.check()
     path = None if out is None else user_path(out)
     if path is not None:
         _check_replaceable(path)
@@ -161,15 +162,15 @@ def _check_replaceable(path: Path) -> None:
         )
 
 
-def _write_sheet(path: Path, answers: Sequence[LabelRequest], source: object, runs: str | Path | None) -> None:
+def _write_sheet(path: Path, answers: Sequence[AnswerKey], source: object, runs: str | Path | None) -> None:
     """Write the answers to label, with the texts of the runs among the sources."""
-    settings, texts = environment(), dict[Key, SheetTexts]()
+    settings, texts = environment(), dict[AnswerKey, SheetTexts]()
     place = runs_folder(runs, settings)
     names = [name for name in named_sources(source).values() if isinstance(name, str)]
     for name in run_sources(names, place) if names or source is None else ():
         with read_run(find_run(name, place), settings) as run:
             texts |= sheet_texts(run)
-    shown = [texts.get(astuple(answer)) for answer in answers]
+    shown = [texts.get(answer) for answer in answers]
     rows = [sheet_row(answer, text) for answer, text in zip(answers, shown, strict=True)]
     is_csv = path.suffix.lower() == ".csv"
     atomic.write_bytes(path, sheet_csv(rows) if is_csv else b"".join(orjson.dumps(row) + b"\n" for row in rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ import polars as pl
 import typer
 
 from layton_batch.clock import SystemClock
-from layton_batch.columns import DATA, Column, Table, columns, text_table
+from layton_batch.columns import DATA, Column, Table, text_table
 from layton_batch.commands.asked_manifest import asked_manifest
 from layton_batch.commands.parameters import (
     Offline,
@@ -126,11 +126,9 @@ class Plan(Document):
         for planned in preview.jobs:
             role = "anchors" if planned.job.is_anchor else str(planned.job.role)
             groups[role, planned.job.spec.provider].append(planned)
-        heads = columns(
-            "stage", "provider", "jobs", "requests", "to send", "files", "size", "expected", "at most", text=2
-        )
+        heads = ("stage", "provider", "jobs", "requests", "to send", "files", "size", "expected", "at most")
         rows = [(*group, *_figures(planned)) for group, planned in groups.items()]
-        show(Table(heads, rows, total=("total", "", *_figures(preview.jobs))))
+        show(replace(text_table("", heads, rows, text=2), total=("total", "", *_figures(preview.jobs))))
         notes = [*(("note", note) for note in (_sources(preview), *preview.caveats)), *_folded_notes(preview)]
         console().print()
         show(text_table("", ("", ""), notes, text=2), gap=1)

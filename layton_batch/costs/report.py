@@ -7,7 +7,7 @@ What has no known price is ``None`` here and the word *unknown* when printed, ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -170,13 +170,12 @@ class ReusedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """A bill: a line for each group of what it is added up ``by``. ``subtotals``: lines by each of these alone.
+    """A bill: a line for each group of what it is added up ``by``.
     ``differing``: batches of which the provider states another cost, or other tokens, than these rows."""
 
     by: Sequence[str]
     lines: tuple[CostLine, ...]
     total: CostLine
-    subtotals: Mapping[str, tuple[CostLine, ...]]
     differing: tuple[CostComparison, ...] = ()
     reused: ReusedAnswers = ReusedAnswers()
 
@@ -198,7 +197,6 @@ def build_report(
         by=by,
         lines=_lines(entries, by),
         total=_line((), entries),
-        subtotals={name: _lines(entries, (name,)) for name in by},
         differing=differing(stated),
         reused=ReusedAnswers(sum(row.requests for row in before), _sum([row.cost_batched for row in before])),
     )

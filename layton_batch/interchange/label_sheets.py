@@ -17,7 +17,7 @@ from layton_batch.reports.label_sheet import (
     sheet_answers,
 )
 from layton_batch.runs.context import Run
-from layton_batch.runs.label_import import LabelImport, check_for_people, enter_labels
+from layton_batch.runs.label_import import LabelImport, check_has_jury, enter_labels
 from layton_batch.scoring.annotations import COLUMNS, METRICS, Annotation, label_row, parse_annotations
 from layton_batch.settings import Settings
 from layton_batch.text import plural
@@ -30,7 +30,7 @@ def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[
     A file with the column ``label_id`` is a filled-in sheet. Raises DataError naming file and line before anything
     changes.
     """
-    check_for_people(run)
+    check_has_jury(run)
     labels, blank, unread = list[Annotation](), 0, dict[str, None]()
     for path in files:
         read = read_rows(str(path), settings.cwd, settings)
@@ -57,7 +57,7 @@ def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
     ids = run.model_ids()
     answers: dict[str, list[LabelTableAnswer]] = defaultdict(list)
     for answer in sheet_answers(run):
-        answers[answer.item_id].append(answer)
+        answers[answer.key.item_id].append(answer)
     texts_by_label = {
         replace(label, prediction_text=None, item_digest=None, model_id=None): label.prediction_text
         for label in run.load_labels().annotations
@@ -69,10 +69,10 @@ def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
         fits = [
             answer
             for answer in answers[label.item_id]
-            if label.provider in (None, answer.provider) and label.n_hints in (None, answer.n_hints)
+            if label.provider in (None, answer.key.provider) and label.n_hints in (None, answer.key.n_hints)
         ]
-        by_name = [answer for answer in fits if answer.model in (label.model, label.also)]
-        meant = by_name or [answer for answer in fits if ids.get(answer.model) == label.model]
+        by_name = [answer for answer in fits if answer.key.model in (label.model, label.also)]
+        meant = by_name or [answer for answer in fits if ids.get(answer.key.model) == label.model]
         return (meant[0].answer, meant[0].justification) if len(meant) == 1 else None
 
     return [

@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import polars as pl
 
-from layton_batch.columns import Table, columns
+from layton_batch.columns import text_table
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.manifest.jury import METRIC_FIELDS
@@ -21,7 +21,8 @@ from layton_batch.reports.label_sheet import reference_text
 from layton_batch.reports.leaderboard_tables import Leaderboard
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
-from layton_batch.scoring.annotations import settled
+from layton_batch.runs.label_import import check_has_jury
+from layton_batch.scoring.annotations import AnswerKey, settled
 from layton_batch.scoring.evidence import ENTRANT
 from layton_batch.scoring.gold import HUMAN
 from layton_batch.scoring.leaderboard import stored
@@ -112,7 +113,7 @@ def csv_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:
     """
     yield "leaderboard.csv", Leaderboard(next(iter(contents.boards.values()))).text("csv").encode()
     table = _predictions(contents)
-    yield "predictions.csv", as_csv(Table(columns(*table.columns), table.rows()), keep="\n\t").encode()
+    yield "predictions.csv", as_csv(text_table("", table.columns, table.rows()), keep="\n\t").encode()
 
 
 def parquet_files(contents: RunContents) -> Iterator[tuple[str, bytes]]:
@@ -154,8 +155,7 @@ def write_votes(run: Run, out: Path) -> int:
 
     Raises DataError where no jury judges, and where no model is done.
     """
-    if not run.task.uses_jury:
-        raise DataError(f"{run.id}: this task is graded by rule: there are no votes")
+    check_has_jury(run)
     parts = [scores_of(run, job, metric).select(list(SCHEMA)) for metric in run.task.metrics for job in _done(run)]
     votes = pl.concat(parts).sort("metric", "model", "provider", "n_hints", "sample", "item_id")
     with atomic.writing(out) as handle:
@@ -196,7 +196,7 @@ def _confirmed(run: Run) -> dict[str, tuple[str, str, list[str]]]:
         author = entrant(run, job)
         frame = tables.read_part(run.folder.part("predictions", job.id), ["item_id", "justification"])
         for item_id, written in frame.iter_rows():
-            labels = people.get((author, item_id), {}).values()
+            labels = people.get(AnswerKey.of(author, item_id), {}).values()
             votes = yes.get((*astuple(author), item_id), 0)
             is_better = item_id not in best or votes > best[item_id][0]
             if written and is_better and settled(None, labels, _METRIC) is True:

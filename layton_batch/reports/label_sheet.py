@@ -8,12 +8,12 @@ breaks) changes no label, and neither does the apostrophe before a text that it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 
 import polars as pl
 
-from layton_batch.columns import Table, columns
+from layton_batch.columns import text_table
 from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.files.items import shown_digest
@@ -21,8 +21,8 @@ from layton_batch.files.sources import Row, RowLocation, Rows, parse_each
 from layton_batch.records import Item, JsonValue
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
-from layton_batch.scoring.annotations import WORDS, Annotation, parse_annotation
-from layton_batch.scoring.label_plan import LabelRequest
+from layton_batch.runs.shown_items import references
+from layton_batch.scoring.annotations import WORDS, Annotation, AnswerKey, parse_annotation
 from layton_batch.states import PredictionKind
 from layton_batch.text import without_guard
 
@@ -35,24 +35,15 @@ _SHEET_COLUMNS = {"item_id", "question", "reference", "answer", LABELS[0], NOTE,
 """Columns of every label sheet beside its ``label_id``."""
 _LONGEST_NOTE = 4_000
 _ANSWERS = ("item_id", "provider", "model", "n_hints", "sample", "kind", "answer", "justification")
-Key = tuple[str, str, str, int]
-"""Item, provider, model and hint level of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelTableAnswer:
     """An answer of a run, by whom and to what. ``justification``: None where there is none."""
 
-    item_id: str
-    provider: str
-    model: str
-    n_hints: int
+    key: AnswerKey
     answer: str
     justification: str | None
-
-    @property
-    def key(self) -> Key:
-        return self.item_id, self.provider, self.model, self.n_hints
 
     @property
     def label_id(self) -> str:
@@ -67,54 +58,45 @@ def sheet_answers(run: Run) -> list[LabelTableAnswer]:
     frame = pl.concat([nothing, *tables.read_each(run.folder.tables, "predictions", _ANSWERS)])
     answered = frame.filter(
         (pl.col("kind") == str(PredictionKind.ANSWERED)) & (pl.col("sample").fill_null(1) == 1)
-    ).select("item_id", "provider", "model", "n_hints", pl.col("answer").fill_null(""), "justification")
-    return [LabelTableAnswer(*row) for row in answered.iter_rows()]
-
-
-def reference_texts(item: Item) -> tuple[tuple[str, str], ...]:
-    """Return (label, text) of each reference text, without repeats: an item may use its solution as its answer."""
-    names_by_text: dict[str, str] = {}
-    for name, text in (("Answer", item.answer), ("Justification", item.justification), ("Solution", item.solution)):
-        if text and text.strip():
-            names_by_text.setdefault(text, name)
-    return tuple((name, text) for text, name in names_by_text.items())
+    ).select(*AnswerKey._fields, pl.col("answer").fill_null(""), "justification")
+    return [LabelTableAnswer(AnswerKey(*row[:-2]), *row[-2:]) for row in answered.iter_rows()]
 
 
 def reference_text(item: Item) -> str:
     """Return the reference texts of an item as one text, each with its name if there are several."""
-    references = reference_texts(item)
-    return "\n\n".join(text if len(references) == 1 else f"{name}: {text}" for name, text in references)
+    texts = [*references(item)]
+    return "\n\n".join(text if len(texts) == 1 else f"{name}: {text}" for name, text in texts)
 
 
 SheetTexts = tuple[LabelTableAnswer, Item, bool]
 """An answer, its item, and whether its justification is judged too."""
 
 
-def sheet_texts(run: Run) -> dict[Key, SheetTexts]:
+def sheet_texts(run: Run) -> dict[AnswerKey, SheetTexts]:
     """Return the answers of a run that people can label, with their items."""
     items = {item.id: item for item in run.items}
     is_justified = LABELS[1] in run.task.metrics
-    answers = (answer for answer in sheet_answers(run) if answer.item_id in items)
-    return {answer.key: (answer, items[answer.item_id], is_justified) for answer in answers}
+    answers = (answer for answer in sheet_answers(run) if answer.key.item_id in items)
+    return {answer.key: (answer, items[answer.key.item_id], is_justified) for answer in answers}
 
 
 def sheet_csv(rows: Sequence[Mapping[str, JsonValue]]) -> bytes:
     """Return the rows as CSV for spreadsheets: with the mark by which they know UTF-8, and no cell that they run."""
     names = dict.fromkeys(name for row in rows for name in row)
     cells = [tuple(row.get(name) for name in names) for row in rows]
-    return as_csv(Table(columns(*names), cells), keep="\n\t").encode("utf-8-sig", "replace")
+    return as_csv(text_table("", names, cells), keep="\n\t").encode("utf-8-sig", "replace")
 
 
-def sheet_row(request: LabelRequest, texts: SheetTexts | None) -> dict[str, JsonValue]:
+def sheet_row(key: AnswerKey, texts: SheetTexts | None) -> dict[str, JsonValue]:
     """Return the row of an answer that is to be labelled, its labels empty; without texts, its names alone. What tells
     the model comes last, to be hidden from who labels."""
     if texts is None:
-        return asdict(request)
+        return key._asdict()
     answer, item, is_justified = texts
     justification = {"justification": answer.justification} if is_justified else {}
     return {
         LABEL_ID: f"{answer.label_id}-{shown_digest(item)}",
-        "item_id": answer.item_id,
+        "item_id": key.item_id,
         "question": item.question,
         "reference": reference_text(item),
         "answer": answer.answer,
@@ -122,9 +104,9 @@ def sheet_row(request: LabelRequest, texts: SheetTexts | None) -> dict[str, Json
         **dict.fromkeys(LABELS if is_justified else LABELS[:1]),
         NOTE: None,
         "annotator": None,
-        "n_hints": answer.n_hints,
-        "provider": answer.provider,
-        "model": answer.model,
+        "n_hints": key.n_hints,
+        "provider": key.provider,
+        "model": key.model,
     }
 
 
@@ -135,7 +117,7 @@ def count_filled_rows(rows: Iterable[Row]) -> int:
 
 def is_row_to_label(row: Row) -> bool:
     """Return whether `label plan` wrote a row: of an answer with its texts, or with nothing but its names."""
-    return LABEL_ID in row or row.keys() == LabelRequest.__dataclass_fields__.keys()
+    return LABEL_ID in row or row.keys() == set(AnswerKey._fields)
 
 
 def is_sheet(rows: Rows) -> bool:
@@ -175,11 +157,13 @@ def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str
                 "model back, or take the row out"
             )
         texts = {
+            "answer": answer.answer,
+            "justification": answer.justification,
             NOTE: _text(row, NOTE).strip()[:_LONGEST_NOTE],
             "annotator": _text(row, "annotator").strip(),
             "item_digest": item_digest,
         }
-        label = parse_annotation({**row, **asdict(answer), **marks, **texts}, place)
+        label = parse_annotation({**row, **answer.key._asdict(), **marks, **texts}, place)
         if (first := lines.setdefault(label.about, place)) is not place:
             raise DataError(f"{place}: answer {label_id!r} is there twice (first in {first})")
         return label

@@ -16,8 +16,9 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
+from layton_batch.runs.label_import import check_has_jury
 from layton_batch.runs.rejudging import recorded_jury
-from layton_batch.scoring.annotations import Annotation, annotated_words
+from layton_batch.scoring.annotations import Annotation, AnswerKey, annotated_words
 from layton_batch.scoring.evidence import PREDICTION, Entrant, content_key, with_contents
 from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, GoldSet, gold_rows
 from layton_batch.stages.rank import (
@@ -39,7 +40,7 @@ def write_ppi(run: Run, out: Path) -> int:
     Answers of the gold set that only bring a label have ``ranked`` false, and the votes that stand beside the label.
     ``leaderboard`` on this file gives the run's board. Where a model was asked several times rows have ``sample``.
     """
-    _jury_only(run)
+    check_has_jury(run)
     rounds = [_answers(run, number) for number in range(1, 1 + max(samples(run).values(), default=1))]
     own = [
         answers.filter(pl.col("sample") == number).with_columns(
@@ -62,7 +63,7 @@ def write_annotations(run: Run, out: Path) -> int:
 
     ``label import`` and ``[gold] annotations`` take the file; so do layton-eval's tools.
     """
-    _jury_only(run)
+    check_has_jury(run)
     return _write(out, _annotation_rows(run))
 
 
@@ -72,11 +73,6 @@ def write_results(run: Run, out: Path) -> int:
     return _write(
         out, ranked.select(**{name: pl.col(column) for name, column in _RESULT.items()}).iter_rows(named=True)
     )
-
-
-def _jury_only(run: Run) -> None:
-    if not run.task.uses_jury:
-        raise DataError(f"{run.id}: this task is graded by rule: it has no verdicts and no labels to export")
 
 
 def _panel(run: Run) -> list[str]:
@@ -181,7 +177,7 @@ def _annotation_rows(run: Run) -> Iterator[dict[str, object]]:
             participant = entrant(run, job)
             for portion in tables.read_portions(run.folder.part("predictions", job.id), ("item_id", *texts)):
                 for item_id, *item_texts in portion.iter_rows():
-                    labels = [*given.by_prediction.get((participant, item_id), {}).values()]
+                    labels = [*given.by_prediction.get(AnswerKey.of(participant, item_id), {}).values()]
                     marks = labelled.get((*astuple(participant), item_id, content_key(*item_texts)))
                     if marks is not None:
                         labels.insert(0, replace(Annotation(item_id, participant.model, *marks), annotator="gold set"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -10,37 +9,33 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from layton_batch.columns import Table, text_table
-from layton_batch.files.table_columns import COUNTS
 from layton_batch.reports.table import Document, as_csv, as_html, as_markdown, print_table, say_line, show
 from layton_batch.scoring.board_columns import (
+    WHERE,
     Row,
     board_columns,
     board_rows,
+    failure_table,
     failures_of,
     has_no_own_labels,
+    meanings,
 )
 from layton_batch.scoring.leaderboard import (
-    ASSUMES,
     FLAGS,
     METHOD_WORDS,
-    NEW_ITEMS,
     NO_OWN,
-    OTHER_HINTS,
     PAPER,
     RULE,
-    THIS_SET,
     UNCALIBRATED,
     complete,
     flags_of,
     need,
     stored,
 )
-from layton_batch.text import NONE, one_line, percent
+from layton_batch.text import one_line
 
 if TYPE_CHECKING:
     import altair as alt
-
-_KINDS_WIDTH, _KIND_LENGTH = 54, 24  # columns of the table of failures; of one heading
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +60,7 @@ class Leaderboard(Document):
         show(self.table(_title(rows), _legend(rows)))
         if not is_paper:
             _print_failures(rows)
-        for line in board_notes(complete(self.board), counts=is_paper):
+        for line in board_notes(complete(self.board)):
             say_line(line, "yellow")
 
     def table(self, title: str = "", notes: Sequence[str] = ()) -> Table[Row]:
@@ -102,53 +97,21 @@ _NOTHING = "no model is done yet: there is no leaderboard"
 
 
 def _print_failures(rows: Sequence[Row]) -> None:
-    """Print the counts of each kind of failure by model in the board's order.
-
-    The rarest kinds share one column if not all fit. Models without failures are left out.
-    """
-    shown, rest = _kinds(rows)
-    if not shown:
-        return
+    """Print the counts of each kind of failure by model in the board's order."""
     title = "not right, by kind" if rows[0]["method"] == RULE else "never judged, by kind"
     hints = len({row["n_hints"] for row in rows}) > 1
-    header = ["model", *(["hints"] if hints else []), *map(_heading, shown), *(["other"] if rest else [])]
-    lines = []
-    for row in (row for row in rows if row["failures"]):
-        times = failures_of(row)
-        counts = [times.get(kind, 0) for kind in shown]
-        counts += [sum(times.get(kind, 0) for kind in rest)] if rest else []
-        lines.append([row["model"], *([str(row["n_hints"])] if hints else []), *map(str, counts)])
-    print_table(text_table(title, header, lines))
+    failures = [(row["model"] + f"@{row['n_hints']}" * hints, failures_of(row)) for row in rows]
+    if any(counts for _, counts in failures):
+        print_table(failure_table(failures, title))
 
 
-def _kinds(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """Split the kinds into those with a column, in their order, and the rest. Plug-in tasks may have many kinds."""
-    times: Counter[str] = Counter()
-    for row in rows:
-        times.update(failures_of(row))
-    shown = list(times)
-    rest: list[str] = []
-    while sum(max(map(len, _heading(kind).split("\n"))) + 1 for kind in shown) > _KINDS_WIDTH:
-        rest.append(shown.pop(shown.index(min(shown, key=times.__getitem__))))
-    return shown, rest
-
-
-def _heading(kind: str) -> str:
-    return one_line(kind)[:_KIND_LENGTH].replace("_", "\n", 1) or NONE
-
-
-def board_notes(board: pl.DataFrame, *, counts: bool = True) -> list[str]:
-    """Return notes about rows, in words; models with the same note share a line.
-
-    ``counts``: also the number of replies of each kind, for boards without a table of failures.
-    """
+def board_notes(board: pl.DataFrame) -> list[str]:
+    """Return notes about rows, in words; models with the same note share a line."""
     rows = board.to_dicts()
     models_by_note: dict[str, list[str]] = {}
     for row in rows:
-        counted = [f"{row[name]} {words}" for words, name in COUNTS.items() if counts and row[name]]
-        sentences = [", ".join(counted) + "."] if counted else []
-        if row["n_items"] and row["n_missing"] == row["n_items"]:
-            sentences.append(_NO_ANSWER)
+        has_none = row["n_items"] and row["n_missing"] == row["n_items"]
+        sentences = [_NO_ANSWER] if has_none else []
         sentences += [FLAGS.get(flag, one_line(flag)) for flag in flags_of(row["flags"])]
         if sentences:
             models_by_note.setdefault(" ".join(sentences), []).append(one_line(row["model"]))
@@ -173,36 +136,10 @@ def _title(rows: Sequence[Row]) -> str:
     items = {row["n_items"] for row in rows}
     count = f"{items.pop()} items" if len(items) == 1 else f"{min(items)} to {max(items)} items"
     how = METHOD_WORDS.get(rows[0]["method"], rows[0]["method"])
-    return f"Leaderboard · {rows[0]['metric'].replace('_', ' ')} · {how} · {count} · {_WHERE[rows[0]['target']]}"
-
-
-_WHERE = {NEW_ITEMS: "for new items of this kind", THIS_SET: "for exactly this set"}
-_ALIKE = "alike: models that share a letter cannot be told apart by their rank ranges"
+    return f"Leaderboard · {rows[0]['metric'].replace('_', ' ')} · {how} · {count} · {WHERE[rows[0]['target']]}"
 
 
 def _legend(rows: Sequence[Row]) -> tuple[str, ...]:
     """Explain the column headings."""
-    row = rows[0]
-    if row["method"] == PAPER:
-        interval = "interval: the published bootstrap's, which has none for new items"
-        return (f"{interval} · range: ranks that overlapping intervals leave open", _ALIKE)
-    level = percent(row["level"])
-    if row["method"] == RULE and row["target"] == THIS_SET:
-        return ("a rule graded every answer: on this set scores and ranks are exact", _ALIKE)
-    where = _ON[row["target"]]
-    ranks = f"rank range: holds the ranks of all models at once with at least {level} probability"
-    if row["method"] == RULE:
-        return (f"score: exact on these items · {level} CI: holds the score {where}", ranks, _ALIKE)
-    other = " · --this-set: these" if row["target"] == NEW_ITEMS else ""
-    score = f"{level} CI: holds the score {where}, each singly{other}"
-    if row["method"] == UNCALIBRATED:
-        share = "jury's vote: share of yes, corrected by nothing"
-        return (f"{score}, if judges are as good as assumed", ranks, _ALIKE, share)
-    hints = " and other hints" if any(OTHER_HINTS in flags_of(other_row["flags"]) for other_row in rows) else ""
-    labels = f"human labels: on the model's own answers · borrowed from other models{hints}"
-    if any(map(has_no_own_labels, rows)):
-        labels += f" · {NO_OWN}: none of its own"
-    return (score, ranks, _ALIKE, labels, ASSUMES)
-
-
-_ON = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly these items"}
+    own = (f"{NO_OWN}: none of its own answers has a label",) if any(map(has_no_own_labels, rows)) else ()
+    return (*meanings(rows[0]["method"], rows[0]["target"], rows[0]["level"]), *own)

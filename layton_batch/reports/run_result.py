@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from layton_batch.clock import SystemClock, iso, utc
-from layton_batch.columns import DATA, Column, OutputForm, Table, Texts, columns, text_table
+from layton_batch.columns import DATA, Column, OutputForm, Table, Texts, text_table
 from layton_batch.costs.prices import near_model
 from layton_batch.errors import DataError, FileError
 from layton_batch.files.run_folder import RunFolder
@@ -25,6 +24,7 @@ from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import run_source
 from layton_batch.runs.imported import FROM_FILE, is_imported
 from layton_batch.runs.status import (
+    OUTCOMES,
     JobStatus,
     ProviderTrouble,
     RunState,
@@ -38,14 +38,13 @@ from layton_batch.scoring.verdict_counts import VerdictCounts, known_counts, lac
 from layton_batch.states import OPEN, ErrorClass, Lifecycle, Role
 from layton_batch.store.rows import reserve
 from layton_batch.store.run_store import RunStore
-from layton_batch.text import NONE, decimal_text, did_you_mean, first_of, money, one_line, plural
+from layton_batch.text import NONE, decimal_text, did_you_mean, duration, first_of, money, one_line, plural
 
 if TYPE_CHECKING:
     import polars as pl
 
     from layton_batch.reports.leaderboard_tables import Leaderboard
 
-_ENDS = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
 PROGRAMS, ON_BOTH = DATA, DATA | {OutputForm.TERMINAL}
 LONGEST_WORDS, LONGEST_TROUBLE = 200, 500
 SHOWN_BATCHES = 12
@@ -54,7 +53,7 @@ SHOWN_BATCHES = 12
 
 def job_json(job: JobStatus, words: Sequence[tuple[str, int]]) -> dict[str, object]:
     """Return a job in the form of ``status --json``. ``words``: what its provider said of failed requests."""
-    names = ("id", "role", "provider", "model", "requests", *_ENDS, "planned", "graded")
+    names = ("id", "role", "provider", "model", "requests", *OUTCOMES, "planned", "graded")
     messages = [{"message": text, "responses": count} for text, count in words]
     return {name: getattr(job, name) for name in names} | {
         "errors": dict(job.errors), "where": dict(job.where), "words": messages,
@@ -147,7 +146,7 @@ def _account(job: JobStatus) -> str:
     errors = ", ".join(f"{why} {count:,}" for why, count in job.errors.items())
     parts = [
         f"{count:,} {name}" + (f" ({errors})" if name == "errored" else "")
-        for name in _ENDS
+        for name in OUTCOMES
         if (count := getattr(job, name))
     ]
     return f"{plural(job.requests, 'request')} = {' + '.join(parts)}"
@@ -216,7 +215,7 @@ def jobs_table(jobs: Sequence[JobStatus]) -> Table[Texts]:
     why = f"{plural(awaited, 'answer')} still to come" if awaited else "the next step plans what is judged"
     notes = (f"{plural(unplanned, 'job')} not planned yet: {why}",) if unplanned else ()
     names = ("stage", "provider", "jobs", "requests", "planned", "uploaded", "at\nprovider", "answered", "no\nanswer")
-    return Table(columns(*names, text=2), rows, notes=notes)
+    return replace(text_table("", names, rows, text=2), notes=notes)
 
 
 def _sums(jobs: Sequence[JobStatus]) -> tuple[int, ...]:
@@ -239,24 +238,14 @@ def _until(moment: float | None, now: float) -> str:
     return NONE if not moment else "now" if moment <= now else duration(moment - now)
 
 
-def duration(seconds: float) -> str:
-    """``45 s``, ``12 min``, ``3.5 h``, ``2.0 d``: at most six characters up to a hundred days."""
-    seconds = max(seconds, 0.0)
-    for size, unit, digits in ((86_400.0, "d", 1), (3600.0, "h", 1), (60.0, "min", 0)):
-        if seconds >= 2 * size or (unit != "min" and seconds >= size):
-            return f"{seconds / size:.{digits}f} {unit}"
-    return f"{seconds:.0f} s"
-
-
 def expectation(status: Status, now: float) -> str | None:
     if not status.expected_ends:
         return None
     last = max(status.expected_ends.values())
     if last <= now:
         return "What is at the providers takes longer than half of the batches before it took."
-    moment = utc(last)
-    day = f"{moment:%H:%M}" if last - now < timedelta(hours=20).total_seconds() else f"{moment:%Y-%m-%d %H:%M}"
-    return f"What is at the providers is expected to end by {day} UTC, as half of the batches before it did."
+    moment = f"{utc(last):%Y-%m-%d %H:%M}"
+    return f"What is at the providers is expected to end by {moment} UTC, as half of the batches before it did."
 
 
 def no_price(names: Sequence[str]) -> str:
@@ -268,10 +257,10 @@ def no_price(names: Sequence[str]) -> str:
     )
 
 
-def next_steps(status: Status, run_source: str | None = None) -> list[str]:
+def next_steps(status: Status, run_source: str = "") -> list[str]:
     """Return the next steps for a person, a sentence each with its command.
 
-    ``run_source``: the run's name or path in the commands.
+    ``run_source``: the run's name or path in the commands; empty: its name.
     """
     run = one_line(run_source or status.run)
     steps = [
@@ -296,7 +285,7 @@ def next_steps(status: Status, run_source: str | None = None) -> list[str]:
         case RunState.OVER_BUDGET:
             steps.append(
                 "The budget stopped it. Raise [budget] max_usd (or --max-usd), lower max_output_tokens of the models, "
-                'or set bound = "expected" (or a lower safety) in [budget]; then run the same command again.'
+                "or reserve less with bound and safety of [budget]; then run the same command again."
             )
         case RunState.CANCELLED:
             steps.append(

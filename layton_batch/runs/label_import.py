@@ -66,10 +66,10 @@ class LabelImport:
         return sentences
 
 
-def check_for_people(run: Run) -> None:
-    """Raise DataError for a run whose answers people do not label."""
+def check_has_jury(run: Run) -> None:
+    """Raise DataError for a run whose answers a rule grades."""
     if not run.task.uses_jury:
-        raise DataError(f"{run.id}: this task is graded by rule: there is nothing for people to label")
+        raise DataError(f"{run.id}: this task is graded by rule: it has no votes, and nothing for people to label")
 
 
 def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImport:

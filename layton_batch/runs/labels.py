@@ -1,9 +1,8 @@
 """The labels of a run: its gold set and annotations as they are now, each time it is scored, and what people did in the
 labelling app.
 
-The run keeps a copy of gold set and annotations as they were when it began: what is judged again is made from the gold
-set's, and what became of the labels since is counted from them. A source that cannot be read gives way to the newest
-copy, and that is said.
+The run keeps a copy of the gold set as it was when it began: what is judged again is made from it. A source that cannot
+be read gives way to the newest copy, and that is said.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from hashlib import file_digest, sha256
-from itertools import chain, zip_longest
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,13 +25,20 @@ from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address, shown
 from layton_batch.files.atomic import append_json_line
 from layton_batch.files.run_folder import RunFolder, slug
-from layton_batch.files.sources import Row, RowLocation, Rows, read_rows, user_path
+from layton_batch.files.sources import RowLocation, Rows, read_rows, user_path
 from layton_batch.manifest.asked import is_missing
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.rejudging import frozen_gold
-from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotation, parse_annotations
+from layton_batch.scoring.annotations import (
+    Annotation,
+    AnswerKey,
+    annotation_row,
+    latest,
+    parse_annotation,
+    parse_annotations,
+)
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.gold import BUNDLED, HUMAN, GoldSet, bundled_gold, gold_rows, parse_gold
+from layton_batch.scoring.gold import BUNDLED, GoldSet, bundled_gold, gold_rows, parse_gold
 from layton_batch.settings import Settings
 from layton_batch.text import plural
 
@@ -47,15 +54,15 @@ Content = TypeVar("Content", GoldSet, list[Annotation])
 
 @dataclass(frozen=True, slots=True)
 class LabelAction:
-    """Action of an annotator: one line of the log. ``answer``: item, provider, model and hint level; a flag uses the
-    item only. ``label``: set if ``kind`` is "label". ``adjudicated``: the label settles a dispute between annotators.
-    ``item_digest``: digest of what the annotator saw of the item.
+    """Action of an annotator: one line of the log. ``answer``: a flag uses its item only. ``label``: set if ``kind`` is
+    "label". ``adjudicated``: the label settles a dispute between annotators. ``item_digest``: digest of what the
+    annotator saw of the item.
     """
 
     kind: str
     annotator: str
     time: str
-    answer: tuple[str, str, str, int]
+    answer: AnswerKey
     label: Annotation | None = None
     note: str = ""
     adjudicated: bool = False
@@ -64,14 +71,10 @@ class LabelAction:
 
 @dataclass(frozen=True, slots=True)
 class LabelActions:
-    """All actions of each annotator, in order. ``damaged``: the number of unreadable lines of each file.
-
-    ``foreign``: the reasons why lines that the app did not write were passed over.
-    """
+    """All actions of each annotator, in order. ``passed_over``: the reasons why lines of the logs do not count."""
 
     by_annotator: Mapping[str, Sequence[LabelAction]]
-    damaged: Mapping[Path, int] = field(default_factory=dict)
-    foreign: Sequence[str] = ()
+    passed_over: Sequence[str] = ()
 
     def on_present_answers(
         self, item_digest: Callable[[str], str | None], model_ids: Mapping[str, str]
@@ -82,11 +85,10 @@ class LabelActions:
         """
 
         def is_present(action: LabelAction) -> bool:
-            item_id, _, model, _ = action.answer
             labelled_model = None if action.label is None else action.label.model_id
-            is_same_model = labelled_model in (None, model_ids.get(model))
+            is_same_model = labelled_model in (None, model_ids.get(action.answer.model))
             return action.kind in (FLAG, UNFLAG) or (
-                is_same_model and action.item_digest in (None, item_digest(item_id))
+                is_same_model and action.item_digest in (None, item_digest(action.answer.item_id))
             )
 
         present = {name: list(filter(is_present, actions)) for name, actions in self.by_annotator.items()}
@@ -138,13 +140,13 @@ class LabelActions:
         for annotator, actions in self.by_annotator.items():
             for action in actions:
                 if action.kind == FLAG:
-                    flags_by_item[action.answer[0]][annotator] = action
+                    flags_by_item[action.answer.item_id][annotator] = action
                 elif action.kind == UNFLAG:
-                    flags_by_item[action.answer[0]].pop(annotator, None)
+                    flags_by_item[action.answer.item_id].pop(annotator, None)
         return {item: list(flags.values()) for item, flags in flags_by_item.items() if flags}
 
 
-def _about(action: LabelAction) -> tuple[tuple[str, str, str, int], bool]:
+def _about(action: LabelAction) -> tuple[AnswerKey, bool]:
     return action.answer, action.adjudicated
 
 
@@ -178,77 +180,40 @@ def _file_name(annotator: str) -> str:
 
 
 def read_label_actions(folder: RunFolder) -> LabelActions:
-    """Read the actions of all annotators. Raises DataError for a file that cannot be read."""
-    return LogReader(folder).read()
-
-
-@dataclass(eq=False)
-class LogReader:
-    """Reader of the logs that reads a file again only when it has grown."""
-
-    folder: RunFolder
-    _logs: dict[Path, _Log] = field(default_factory=dict)
-    _whole: LabelActions | None = None
-
-    def read(self) -> LabelActions:
-        """Read the actions of all annotators so far. Raises as :func:`read_label_actions`."""
-        for path in log_paths(self.folder):
-            if (log := _read_log(path, self._logs.get(path))) is not self._logs.get(path):
-                self._logs[path], self._whole = log, None
-        if self._whole is None:
-            actions: dict[str, list[LabelAction]] = defaultdict(list)
-            for log in self._logs.values():
-                for action in log.actions:
-                    actions[action.annotator].append(action)
-            damaged = {path: log.damaged for path, log in self._logs.items() if log.damaged}
-            foreign = [reason for log in self._logs.values() for reason in log.foreign]
-            self._whole = LabelActions(actions, damaged, foreign)
-        return self._whole
-
-
-@dataclass(frozen=True, slots=True)
-class _Log:
-    """Content of one log file. ``damaged``: the number of unreadable lines, perhaps a last one that is being written;
-    ``foreign``: the reasons why lines that the app did not write were passed over."""
-
-    actions: Sequence[LabelAction]
-    damaged: int
-    foreign: Sequence[str]
-    size: int
-
-
-def _read_log(path: Path, earlier: _Log | None) -> _Log:
-    """Read a log; ``earlier``: what it had when it was read last, which it has still if it has not grown."""
-    try:
-        if earlier is not None and earlier.size == path.stat().st_size:
-            return earlier
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-    actions, foreign, damaged = list[LabelAction](), list[str](), 0
-    for number, line in enumerate(content.split(b"\n"), 1):
-        if (row := _decoded(line)) is None:
-            damaged += bool(line.strip())
-            continue
+    """Read the actions of all annotators so far. Raises DataError for a file that cannot be read."""
+    actions: dict[str, list[LabelAction]] = defaultdict(list)
+    passed_over: list[str] = []
+    for path in log_paths(folder):
         try:
-            actions.append(_parse_action(row, RowLocation(str(path), number)))
-        except DataError as error:  # a foreign line costs that line, not the labels of all
-            foreign.append(str(error))
-    return _Log(actions, damaged, foreign, len(content))
+            status = path.stat()
+            lines, reasons = _read_log(path, status.st_size, status.st_mtime_ns)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+        for action in lines:
+            actions[action.annotator].append(action)
+        passed_over += reasons
+    return LabelActions(actions, passed_over)
 
 
-def _decoded(line: bytes) -> Row | None:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    return row if isinstance(row, dict) else None
+@lru_cache(maxsize=64)
+def _read_log(path: Path, _size: int, _changed: int) -> tuple[list[LabelAction], list[str]]:
+    """Read a log, once for each size and time: the app reads it for every page. Return its actions, and the reasons why
+    lines were passed over: a bad line costs that line, not the labels of all."""
+    actions, passed_over = list[LabelAction](), list[str]()
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        location = RowLocation(str(path), number)
+        try:
+            actions += [_parse_action(orjson.loads(line), location)] if line.strip() else []
+        except orjson.JSONDecodeError:
+            passed_over.append(f"{location}: is cut off: the machine stopped in between")
+        except DataError as error:
+            passed_over.append(str(error))
+    return actions, passed_over
 
 
 def _row(action: LabelAction) -> dict[str, object]:
-    item_id, provider, model, n_hints = action.answer
-    about = {"item_id": item_id, "provider": provider, "model": model, "n_hints": n_hints}
-    row: dict[str, object] = {"kind": action.kind, **(annotation_row(action.label) if action.label else about)}
+    about = annotation_row(action.label) if action.label else action.answer._asdict()
+    row: dict[str, object] = {"kind": action.kind, **about}
     row |= {"annotator": action.annotator, "time": action.time}
     if action.item_digest is not None:
         row["item_digest"] = action.item_digest
@@ -267,7 +232,9 @@ def _check_of(row: Mapping[str, object]) -> str:
     return sha256(orjson.dumps(row)).hexdigest()[:16]
 
 
-def _parse_action(row: Row, location: RowLocation) -> LabelAction:
+def _parse_action(row: object, location: RowLocation) -> LabelAction:
+    if not isinstance(row, dict):
+        raise DataError(f"{location}: is no line of the labelling app")
     kind, names = row.get("kind"), ("item_id", "provider", "model", "annotator", "time")
     texts = [value for name in names if isinstance(value := row.get(name), str)]
     hints, note, item_digest = row.get("n_hints"), row.get("note"), row.get("item_digest")
@@ -280,24 +247,12 @@ def _parse_action(row: Row, location: RowLocation) -> LabelAction:
         str(kind),
         annotator,
         time,
-        (item_id, provider, model, hints),
+        AnswerKey(item_id, provider, model, hints),
         parse_annotation(row, location) if kind == LABEL else None,
         note if isinstance(note, str) else "",
         row.get("adjudicated") is True,
         item_digest if isinstance(item_digest, str) else None,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class LabelChange:
-    """Numbers of labels that differ from those at the run's beginning."""
-
-    added: int = 0
-    changed: int = 0
-    gone: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.gone)
 
 
 _MOST_NOTED = 5
@@ -313,7 +268,6 @@ class Labels:
 
     gold: GoldSet | None = None
     annotations: tuple[Annotation, ...] = ()
-    change: LabelChange = field(default_factory=LabelChange)
     notes: tuple[str, ...] = ()
     digest: str = ""
     unsure: float = 0.0
@@ -353,20 +307,21 @@ class LabelSources:
         return (None, None) if table is None else (table.source, table.annotations)
 
     def check(self) -> None:
-        """Check the annotations before the run begins. Raises DataError naming file and line for rows that are none."""
+        """Check the annotations before the run begins. A missing file is no fault. Raises DataError naming file and
+        line for rows that are no labels."""
         _, source = self._sources
-        if source and not self.folder.annotations(source).exists():
-            check_annotations(self.manifest, self.settings, self.clock)
+        is_new = source is not None and not self.folder.annotations(source).exists()
+        if source and is_new and not is_missing(source, self.manifest, self.settings):
+            parse_annotations(read_rows(source, self.manifest.folder, self.settings, self.clock))
 
     def keep_first(self, gold: GoldSet | None) -> None:
-        """Copy the labels at the run's beginning, unless there is a copy. A source named later is copied as empty."""
+        """Copy the gold set at the run's beginning, unless there is a copy, and begin one of the annotations."""
         gold_source, source = self._sources
         if gold is not None and gold_source is not None and not self.folder.gold(gold_source).exists():
             _write(self.folder.gold(gold_source), gold_rows(frozen_gold(self.manifest, gold)))
         if source is not None and not (copy := self.folder.annotations(source)).exists():
-            has_begun = self.folder.part("items", "items").exists()
             with suppress(FileError):
-                _write(copy, () if has_begun else map(annotation_row, self._annotations([], keep=False)))
+                _write(copy, ())
 
     # ---- one reading -------------------------------------------------------------------------------------------------
 
@@ -392,13 +347,13 @@ class LabelSources:
         gold = self._gold(notes)
         actions = read_label_actions(self.folder)
         notes += _action_notes(actions)
-        annotations = [*self._annotations(notes, keep=True), *self.imported(), *actions.labels()]
-        marks, (unsure, _) = _marks(gold, annotations), actions.unsure()
-        share = unsure / max(unsure + len(marks), 1)
+        annotations = [*self._annotations(notes), *self.imported(), *actions.labels()]
+        labelled = (gold.labelled.select(PREDICTION).n_unique() if gold else 0) + len(latest(annotations))
+        unsure, _ = actions.unsure()
+        share = unsure / max(unsure + labelled, 1)
         return Labels(
             gold=gold,
             annotations=tuple(annotations),
-            change=_changed(self._first(), marks),
             notes=tuple(notes),
             digest=_digest(
                 chain(
@@ -414,31 +369,31 @@ class LabelSources:
         source, _ = self._sources
         if source is None:
             return None
-        return self._from(source, self.folder.gold(source), _parse_gold, gold_rows, None, notes)
+        first = self.folder.gold(source)
+        newest = first.with_name(f"{first.stem}.newest.jsonl")
+        copy = newest if newest.exists() else first
+        return self._from(source, copy, newest, lambda rows: parse_gold(rows.placed()), gold_rows, None, notes)
 
-    def _annotations(self, notes: list[str], *, keep: bool) -> list[Annotation]:
+    def _annotations(self, notes: list[str]) -> list[Annotation]:
         _, source = self._sources
         if source is None:
             return []
-        first = self.folder.annotations(source)
-        return self._from(source, first, parse_annotations, _annotation_rows, [], notes, keep=keep)
+        copy = self.folder.annotations(source)
+        return self._from(source, copy, copy, parse_annotations, partial(map, annotation_row), [], notes)
 
     def _from(
         self,
         source: str,
-        first: Path,
+        copy: Path,
+        newest: Path,
         parse: Callable[[Rows], Content],
         rows_of: Callable[[Content], Iterable[Mapping[str, object]]],
         nothing: Content | None,
         notes: list[str],
-        *,
-        keep: bool = True,
     ) -> Content:
-        """Read a source of labels, or its newest copy. ``first``: the copy of the run's beginning. ``nothing``: what
-        stands for a source without a copy that cannot be read; None: then its error is raised. ``keep``: copy what was
-        read, if there is a first copy, in case the source cannot be read later."""
-        newest = first.with_name(f"{first.stem}.newest.jsonl")
-        copy = newest if newest.exists() else first
+        """Read a source of labels, or its ``copy``. ``newest``: where a copy of what was read goes, if there is a copy
+        already, in case the source cannot be read later. ``nothing``: what stands for a source without a copy that
+        cannot be read; None: then its error is raised."""
         has_copy = copy.exists() and copy.stat().st_size > 0
         if self.only_copies and has_copy:
             return parse(self._stored(copy))
@@ -457,7 +412,7 @@ class LabelSources:
                 raise
             notes.append(f"{error}; no labels are taken from there")
             return nothing
-        if keep and copy.exists() and not _holds(copy, rows_of(content)):
+        if copy.exists() and not _holds(copy, rows_of(content)):
             with suppress(FileError):  # the old copy stays if the folder cannot be written
                 _write(newest, rows_of(content))
         return content
@@ -468,9 +423,7 @@ class LabelSources:
     def _rows(self, source: str) -> Rows:
         """Read the rows of a source. An address is fetched once and with few retries, because there is a copy."""
         if source == BUNDLED:
-            if self.bundled_items is None:
-                raise DataError("gold source 'bundled': this task has no bundled gold set")
-            source = str(bundled_gold(self.bundled_items))
+            source = bundled_gold(self.bundled_items)
         if not is_address(source):
             return read_rows(source, self.manifest.folder, self.settings, self.clock)
         if source not in self._fetched:
@@ -508,68 +461,19 @@ class LabelSources:
                 ) from error
         return annotations
 
-    def _first(self) -> Mapping[tuple[object, ...], object]:
-        """Read the labels of the run's beginning, by subject."""
-        gold, annotations = None, list[Annotation]()
-        gold_source, source = self._sources
-        if gold_source is not None and (copy := self.folder.gold(gold_source)).exists():
-            gold = _parse_gold(self._stored(copy))
-        if source is not None and (copy := self.folder.annotations(source)).exists() and copy.stat().st_size:
-            annotations = parse_annotations(self._stored(copy))
-        return _marks(gold, annotations)
-
 
 def _action_notes(actions: LabelActions) -> Iterator[str]:
     """Yield the notes on the labelling app's logs."""
-    for path, count in actions.damaged.items():
-        yield f"{path}: {plural(count, 'line')} cut off and passed over: the machine stopped in between"
-    for reason in actions.foreign[:_MOST_NOTED]:
-        yield f"{reason}; the line is passed over"
-    if (more := len(actions.foreign) - _MOST_NOTED) > 0:
+    yield from (f"{reason}; the line is passed over" for reason in actions.passed_over[:_MOST_NOTED])
+    if (more := len(actions.passed_over) - _MOST_NOTED) > 0:
         yield f"{plural(more, 'more line')} of the labelling app's files passed over"
     if note := actions.unsure_note():
         yield note
 
 
-def check_annotations(manifest: Manifest, settings: Settings, clock: Clock) -> None:
-    """Check the manifest's annotations. A missing file is no fault. Raises DataError naming file and line for rows that
-    are no labels.
-    """
-    source = manifest.gold.annotations if manifest.gold is not None else None
-    if source is not None and not is_missing(source, manifest, settings):
-        parse_annotations(read_rows(source, manifest.folder, settings, clock))
-
-
-def _marks(gold: GoldSet | None, annotations: Sequence[Annotation]) -> dict[tuple[object, ...], object]:
-    """Return every label by its subject."""
-    marks: dict[tuple[object, ...], object] = {}
-    if gold:
-        labels = gold.labelled.select(*PREDICTION, *HUMAN.values()).iter_rows()
-        marks = {("gold", *label[: len(PREDICTION)]): label[len(PREDICTION) :] for label in labels}
-    for about, annotation in latest(annotations).items():
-        marks[("annotation", *about)] = annotation.marks
-    return marks
-
-
-def _changed(then: Mapping[tuple[object, ...], object], now: Mapping[tuple[object, ...], object]) -> LabelChange:
-    return LabelChange(
-        added=len(now.keys() - then.keys()),
-        changed=sum(now[key] != then[key] for key in now.keys() & then.keys()),
-        gone=len(then.keys() - now.keys()),
-    )
-
-
-def _parse_gold(rows: Rows) -> GoldSet:
-    return parse_gold(rows.placed())
-
-
-def _annotation_rows(annotations: Iterable[Annotation]) -> Iterator[Mapping[str, object]]:
-    return map(annotation_row, annotations)
-
-
 def _holds(path: Path, rows: Iterable[Mapping[str, object]]) -> bool:
     with path.open("rb") as held:
-        return all(line == wanted for line, wanted in zip_longest(held, map(_line, rows)))
+        return file_digest(held, "sha256").hexdigest() == _digest(rows)
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> None:

@@ -106,6 +106,10 @@ PLACES = ("planned", "uploaded", "at_provider", "ended", "lost")
 and not collected, nobody knows where."""
 
 
+OUTCOMES = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
+"""Fields of a job's status that count its requests by how they ended; ``waiting`` ones have not."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobStatus:
     """Numbers of a job's requests. ``requests`` is the sum of the six numbers after it.

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import polars as pl
 
@@ -44,8 +45,18 @@ WORDS = {
 _SOURCE_FILE = re.compile(r"[^_]+_(?P<provider>[^_]+)_(?P<model>[^_]+)_.*hints_(?P<hints>\d+)(?P<rest>.*)")
 """Name of a prediction's file in layton-eval's annotation files: their tools take the model's name out of it."""
 
-Prediction = tuple[Entrant, str]
-_PLACE = (*ENTRANT, "item_id")
+
+class AnswerKey(NamedTuple):
+    """Name of an answer that people label: the item, and who answered."""
+
+    item_id: str
+    provider: str
+    model: str
+    n_hints: int
+
+    @classmethod
+    def of(cls, entrant: Entrant, item_id: str) -> AnswerKey:
+        return cls(item_id, entrant.provider, entrant.model, entrant.n_hints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +124,14 @@ class JoinedLabels:
     """Annotations beside predictions: by prediction and ``Annotation.who``; ``apart``: how many belong to none, by
     reason."""
 
-    by_prediction: Mapping[Prediction, Mapping[str, Annotation]]
+    by_prediction: Mapping[AnswerKey, Mapping[str, Annotation]]
     apart: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def locations(self) -> pl.DataFrame:
-        """Return the annotated predictions (entrant and item) with their number in ``by_prediction``, ``about``."""
-        names = [(*astuple(entrant), item_id) for entrant, item_id in self.by_prediction]
-        return pl.DataFrame(names, schema={name: VOTES[name] for name in _PLACE}, orient="row").with_row_index("about")
+        """Return the annotated predictions by their names, with their number in ``by_prediction``, ``about``."""
+        schema = {name: VOTES[name] for name in AnswerKey._fields}
+        return pl.DataFrame(list(self.by_prediction), schema, orient="row").with_row_index("about")
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
@@ -309,7 +320,7 @@ def join(
     provider, except for those of models from a file. ``item_digest``:
     the digest of an item as people see it now.
     """
-    by_prediction: dict[Prediction, dict[str, Annotation]] = defaultdict(dict)
+    by_prediction: dict[AnswerKey, dict[str, Annotation]] = defaultdict(dict)
     apart: Counter[str] = Counter()
     index = _Index(votes, ids)
     for annotation in annotations:
@@ -320,7 +331,7 @@ def join(
         if annotation.item_digest is not None and annotation.item_digest != item_digest(annotation.item_id):
             apart["changed item"] += 1
             continue
-        given = by_prediction[entrant, annotation.item_id]
+        given = by_prediction[AnswerKey.of(entrant, annotation.item_id)]
         if annotation.who not in given or annotation.replaces(given[annotation.who]):
             given[annotation.who] = annotation
     for given in by_prediction.values():
@@ -335,7 +346,7 @@ class _Index:
 
     def __init__(self, votes: pl.DataFrame, ids: Mapping[Entrant, str]) -> None:
         self._ids = ids
-        self._contents: dict[Prediction, int] = {}
+        self._contents: dict[tuple[Entrant, str], int] = {}
         self._said: dict[tuple[str, int], list[Entrant]] = defaultdict(list)
         self._named: dict[str, list[Entrant]] = defaultdict(list)
         self._by_id: dict[str, list[Entrant]] = defaultdict(list)
@@ -430,7 +441,7 @@ def annotated_words(votes: pl.DataFrame, gold: pl.DataFrame, joined: JoinedLabel
     null for a tie."""
     people = list(joined.by_prediction.values())
     gold_labels = gold.unique(PREDICTION, keep="last").select(*PREDICTION, gold="correct")
-    mine = votes.join(joined.locations, on=_PLACE, maintain_order="left")
+    mine = votes.join(joined.locations, on=AnswerKey._fields, maintain_order="left")
     mine = mine.join(gold_labels, on=PREDICTION, how="left", maintain_order="left")
     words = [settled(word, people[at].values(), metric) for word, at in mine.select("gold", "about").iter_rows()]
     return mine.with_columns(correct=pl.Series(words, dtype=pl.Boolean))

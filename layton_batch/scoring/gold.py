@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from itertools import chain, islice
 from pathlib import Path
@@ -90,12 +91,7 @@ def judge_record(spec: ModelSpec, prompt_sha256: str | None) -> JudgeRecord:
     return JudgeRecord(spec.provider, spec.model, _canonical(settings), prompt_sha256)
 
 
-def record_columns(judge: str, record: JudgeRecord) -> dict[str, str]:
-    """The columns of what is known."""
-    return {f"{_PREFIX}{name}_{judge}": value for name, value in asdict(record).items() if value is not None}
-
-
-def record_columns_of(judges: Sequence[str]) -> list[tuple[str, str, str]]:
+def record_columns(judges: Sequence[str]) -> list[tuple[str, str, str]]:
     """The columns that a file may have of these judges: the judge, the name of what is said, and the column."""
     names = [field.name for field in fields(JudgeRecord)]
     return [(judge, name, f"{_PREFIX}{name}_{judge}") for judge in judges for name in names]
@@ -105,17 +101,12 @@ def recorded_value(name: str, value: str, where: str) -> str:
     """A value of a column, as a record has it. Raises DataError for settings that are no JSON object."""
     if not value:
         raise DataError(f"{where} must be text or null, not {value!r:.60}")
-    return _settings(value, where) if name == "settings" else value
-
-
-def _settings(text: str, where: str) -> str:
-    try:
-        settings = json.loads(text)
-    except ValueError:
-        settings = None
-    if not isinstance(settings, dict):
-        raise DataError(f"{where} must be a JSON object, not {text!r:.60}")
-    return _canonical(settings)
+    if name != "settings":
+        return value
+    with suppress(ValueError):
+        if isinstance(settings := json.loads(value), dict):
+            return _canonical(settings)
+    raise DataError(f"{where} must be a JSON object, not {value!r:.60}")
 
 
 def _canonical(settings: Mapping[str, JsonValue]) -> str:
@@ -252,23 +243,21 @@ def read_gold(
     with file, line, column and reason.
     """
     if source == BUNDLED:
-        if bundled_items is None:
-            raise DataError("[gold] source 'bundled': this task has no bundled gold set: name a file, or leave it out")
-        source = str(bundled_gold(bundled_items))
+        source = bundled_gold(bundled_items)
     return parse_gold(placed_rows(source, base, settings, clock), keep_texts=keep_texts)
 
 
-def bundled_gold(bundled_items: Path) -> Path:
+def bundled_gold(bundled_items: Path | None) -> str:
     """Return the gold set's path of bundled items: ``gold_<split>.jsonl`` beside ``riddles_<split>.jsonl``.
 
     Raises DataError where there is none.
     """
-    path = bundled_items.with_name("gold_" + bundled_items.name.partition("_")[2])
-    if not path.is_file():
+    path = bundled_items and bundled_items.with_name("gold_" + bundled_items.name.partition("_")[2])
+    if path is None or not path.is_file():
         raise DataError(
             "[gold] source 'bundled': this task and split have no bundled gold set: name a file, or leave it out"
         )
-    return path
+    return str(path)
 
 
 def parse_gold(placed: Iterable[tuple[RowLocation, Row]], *, keep_texts: bool = True) -> GoldSet:
@@ -309,7 +298,7 @@ def _frame(portion: Sequence[tuple[RowLocation, Row]], names: Mapping[str, None]
     judges = dict.fromkeys(
         name.removeprefix(prefix) for name in names for prefix in VERDICT.values() if name.startswith(prefix)
     )
-    of_jury = {column for _, _, column in record_columns_of(list(judges))} & names.keys()
+    of_jury = {column for _, _, column in record_columns(list(judges))} & names.keys()
     decisions = [prefix + judge for judge in judges for prefix in VERDICT.values()] + list(HUMAN.values())
     types: dict[str, type] = dict(_FIELDS)
     types |= dict.fromkeys((*decisions, *({_OTHER_JURY} & names.keys())), bool) | dict.fromkeys(of_jury, str)
@@ -368,7 +357,7 @@ def _location(rows: pl.DataFrame, number: int) -> RowLocation:
 def _recorded(rows: pl.DataFrame, judges: Sequence[str]) -> dict[str, JudgeRecord]:
     """Read the judges' records from the rows, which must agree. Judges without a record are left out."""
     records: dict[str, dict[str, str]] = {judge: {} for judge in judges}
-    for judge, name, column in record_columns_of(judges):
+    for judge, name, column in record_columns(judges):
         values = rows[column].drop_nulls().unique(maintain_order=True).to_list() if column in rows.columns else []
         if len(values) > 1:
             location = _location(rows, rows[column].index_of(values[1]) or 0)
@@ -417,7 +406,9 @@ def gold_rows(gold: GoldSet) -> Iterator[dict[str, object]]:
     """Write the rows of a gold set in the form it was read in, layton-eval-ppi's, with the judges' records."""
     jury_columns: dict[str, object] = {_OTHER_JURY: True} if gold.other_jury else {}
     jury_columns |= {
-        name: text for judge, record in gold.recorded.items() for name, text in record_columns(judge, record).items()
+        column: value
+        for judge, name, column in record_columns(list(gold.recorded))
+        if (value := getattr(gold.recorded[judge], name)) is not None
     }
     decisions = [prefix + judge for judge in gold.judges for prefix in VERDICT.values()] + list(HUMAN.values())
     names = ("item_id", "provider", "model", "n_hints", ANSWER, JUSTIFICATION, *decisions)

@@ -245,11 +245,19 @@ def annotators_told(agreement: AnnotatorAgreement | None) -> list[Section]:
             f"{several} with several labels, {plural(agreement.ties, 'tie')} (an answer with a tie has no label)"
         ),
     ]
-    if (kappa := agreement.kappa) is not None:
-        interval = f", {percent(agreement.level)} CI {range_text(kappa.lower, kappa.upper, 2)}"
-        agree = f"they agree on {100 * kappa.agreement:.1f} %; {kappa.name}'s kappa {number_text(kappa.value, 2)}"
-        remarks.append(JudgeNote(agree + ("" if kappa.lower is None else interval)))
+    if text := kappa_text(agreement):
+        remarks.append(JudgeNote(text))
     return [Section("annotators", "Annotators", tuple(remarks))]
+
+
+def kappa_text(agreement: AnnotatorAgreement) -> str:
+    """Say how far people agree; empty if no answer was labelled twice."""
+    if (kappa := agreement.kappa) is None:
+        return ""
+    interval = f", {percent(agreement.level)} CI {range_text(kappa.lower, kappa.upper, 2)}"
+    agree = f"on {plural(kappa.rated, 'answer')} they agree in {100 * kappa.agreement:.1f} %"
+    agree += f"; {kappa.name}'s kappa {number_text(kappa.value, 2)}"
+    return agree + ("" if kappa.lower is None else interval)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table[Texts]:

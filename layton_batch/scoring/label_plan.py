@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 
 from layton_batch.errors import ManifestError
+from layton_batch.scoring.annotations import AnswerKey
 from layton_batch.scoring.boards import JuryBoard
 from layton_batch.scoring.evidence import ENTRANT, Entrant
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 from layton_batch.stats.counts import Counts, FloatArray, IntArray, Ints
 from layton_batch.stats.distributions import beta_quantile
-from layton_batch.text import plural
 
 AS_SHORT = 1.05
 """An interval counts as being as short as labels can make it if it is at most this many times as long as that."""
@@ -39,7 +39,7 @@ class LabelTarget:
     labels: int | None = None
     this_set: bool = False
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Raises ManifestError for what cannot be aimed at."""
         if (self.half_width is None) == (self.labels is None):
             raise ManifestError("give either --half-width POINTS or --labels N")
@@ -67,18 +67,9 @@ class ModelPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelRequest:
-    """One prediction to be labelled. Votes are left out on purpose: a person should not know what the jury said."""
-
-    item_id: str
-    provider: str
-    model: str
-    n_hints: int
-
-
-@dataclass(frozen=True, slots=True)
 class LabellingPlan:
-    """A plan by model, the one in most need first, and the predictions to label, the most useful first. ``target``:
+    """A plan by model, the one in most need first, and the predictions to label, the most useful first; without votes,
+    for a person should not know what the jury said. ``target``:
     what half widths are of, ``new items`` or ``this set``; ``half_width``: the one aimed at, in points.
     """
 
@@ -86,7 +77,7 @@ class LabellingPlan:
     level: float
     half_width: float | None
     models: tuple[ModelPlan, ...]
-    rows: tuple[LabelRequest, ...]
+    rows: tuple[AnswerKey, ...]
 
 
 def plan_next(board: JuryBoard, aim: LabelTarget, models: Sequence[Entrant] = ()) -> LabellingPlan:
@@ -94,7 +85,6 @@ def plan_next(board: JuryBoard, aim: LabelTarget, models: Sequence[Entrant] = ()
 
     Raises ManifestError for an aim that makes no sense, DataError for predictions that contradict each other.
     """
-    aim.check()
     # what is known of a model comes from its own votes and from labels: the others' votes can be left out
     if models:
         names = pl.DataFrame(models, schema={name: board.votes.schema[name] for name in ENTRANT})
@@ -182,10 +172,9 @@ class _PlannedBoard:
             plan = np.where(is_right, plan, np.minimum(np.maximum(better, too_few + 1), self.free)).astype(np.int64)
         return plan if trials == 1 else min(tried)[-1]
 
-    def requests(self, rows: IntArray) -> tuple[LabelRequest, ...]:
+    def requests(self, rows: IntArray) -> tuple[AnswerKey, ...]:
         """Return the predictions in these rows."""
-        predictions = self.board.predictions.select("item_id", "provider", "model", "n_hints")[rows].iter_rows()
-        return tuple(LabelRequest(*prediction) for prediction in predictions)
+        return tuple(map(AnswerKey._make, self.board.predictions.select(AnswerKey._fields)[rows].iter_rows()))
 
 
 def _fitted_constant(start: FloatArray, after: FloatArray, plan: IntArray, free: IntArray) -> FloatArray:
@@ -210,29 +199,22 @@ def _model_plans(planned: _PlannedBoard, plan: IntArray) -> tuple[ModelPlan, ...
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedIntervals:
-    """Intervals expected after so many more labels: half widths in points, the mean over models and the widest."""
-
-    labels: int
-    mean: float
-    widest: float
-
-
-@dataclass(frozen=True, slots=True)
 class LabelForecast:
-    """The predictions to label next, and what labels buy: intervals ``now``, and after as many labels as are
-    ``enough`` to make every model's interval about as short as labels can."""
+    """The predictions to label next, and what labels buy. ``enough``: the labels that make every model's interval about
+    as short as labels can. ``half_width_now``, ``half_width_then``: the mean over models in points, without and with
+    these labels."""
 
-    queue: tuple[LabelRequest, ...]
+    queue: tuple[AnswerKey, ...]
     unlabelled: int
-    now: ExpectedIntervals
-    enough: ExpectedIntervals
+    enough: int
+    half_width_now: float
+    half_width_then: float
 
 
-def outlook(board: JuryBoard, design: str = "contested", *, length: int = 100) -> LabelForecast:
+def outlook(board: JuryBoard, design: str = "planned", *, length: int) -> LabelForecast:
     """Return what ``length`` more labels are best spent on, and what labels do for the intervals for new items.
 
-    ``design``: ``contested`` asks where the outcome is least certain. ``balanced`` spreads labels evenly over makers,
+    ``design``: ``planned`` asks where the outcome is least certain. ``balanced`` spreads labels evenly over makers,
     models and items, as the layton-eval paper does; its order is that of all predictions, so that it goes on where it
     was when some of them are labelled.
     """
@@ -242,28 +224,13 @@ def outlook(board: JuryBoard, design: str = "contested", *, length: int = 100) -
         everything = np.flatnonzero(counts.row_bin >= 0)
         order = balanced_rows(counts, everything, len(everything) - free + length, seed=board.rules.seed)
         order = order[np.isin(order, planned.rows)]
-    now, enough = (_expected(planned, plan) for plan in (planned.first(0), planned.fewest(0.0, _ROUGH)))
-    return LabelForecast(planned.requests(order[:length]), free, now, enough)
+    enough = planned.fewest(0.0, _ROUGH)
+    now, then = (_mean_points(widths) for widths in (planned.now, planned.half_widths(enough)))
+    return LabelForecast(planned.requests(order[:length]), free, int(enough.sum()), now, then)
 
 
-def _expected(planned: _PlannedBoard, plan: IntArray) -> ExpectedIntervals:
-    widths = 100 * planned.half_widths(plan)
-    mean, widest = (float(widths.mean()), float(widths.max())) if len(widths) else (0.0, 0.0)
-    return ExpectedIntervals(int(plan.sum()), round(mean, 2), round(widest, 2))
-
-
-def label_need_text(labels: int, now: float | None, then: float, run: str) -> str:
-    """Say what a number of labels does for the intervals of a run, with the command. ``now``, ``then``: mean half
-    widths in points; ``now`` is None where no answer has a label."""
-    number, command = plural(labels, "label"), f"layton-batch label {run}"
-    if now is None:
-        gain = f"{number} would give intervals for new items of ±{then:.1f}"
-        return f"No answer has a person's label that counts yet; {gain}: {command}"
-    if now <= AS_SHORT * then:
-        limit = f"Only more items make the intervals for new items (±{now:.1f} on average) much shorter"
-        return f"{limit}; {number} would help a little: {command}"
-    gain = f"{number} would bring the intervals for new items from ±{now:.1f} to ±{then:.1f} on average"
-    return f"{gain}, and only more items make them shorter: {command}"
+def _mean_points(widths: FloatArray) -> float:
+    return round(float(100 * widths.mean()), 2) if len(widths) else 0.0
 
 
 # ---- the order of answers --------------------------------------------------------------------------------------------

@@ -7,33 +7,29 @@ from __future__ import annotations
 
 import math
 import string
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from layton_batch.columns import OutputForm, Table, columns
+from layton_batch.columns import OutputForm
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import COUNTS
 from layton_batch.makers import maker_name, model_colours
-from layton_batch.scoring.board_columns import BOARD, ShownColumn
-from layton_batch.scoring.label_plan import label_need_text
+from layton_batch.scoring.board_columns import BOARD, WHERE, ShownColumn, board_rows, failure_table, meanings
 from layton_batch.scoring.leaderboard import (
-    ASSUMES,
     BORROWED_ONLY,
     FLAGS,
     NEW_ITEMS,
     NO_OWN,
-    OTHER_HINTS,
     PAPER,
     RULE,
     THIS_SET,
     UNCALIBRATED,
-    alike,
     flags_of,
     need,
     on_this_set,
@@ -54,18 +50,23 @@ from layton_batch.site.pages import (
     small_money,
     write,
 )
-from layton_batch.site.run_tables import BoardSettings, failures, table
+from layton_batch.site.run_tables import PageManifest, failures, table
 from layton_batch.text import NONE, first_of, number_text, percent, plural
 
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _MOST_TICKS = 6
 _ROOM = 0.04  # of the axis, kept free at both ends, so that dots and labels fit
-_MOST_KINDS = 8  # of failure that have a column of their own
 LeaderboardRow = Mapping[str, Any]
 CELLS = {column.name: column.cell for column in BOARD}
 """Texts of the board's columns, by name."""
-_DRAWN = frozenset({"rank", "model", "hints", "score", "interval", "range", "alike", "labels", "verdicts", "items"})
-"""Columns of the board that a page shows in its own way; the others stand as a terminal shows them."""
+_FALLING = frozenset({"score", "labels", "verdicts", "items"})
+"""Columns of which a first click shows the largest."""
+_ALWAYS = frozenset({"rank", "model", "hints", "score", "interval", "range", "verdicts"})
+"""Columns that are shown before a reader asks for all."""
+_UNNAMED = frozenset({"rank", "score", "interval"})
+"""Columns without a name on a phone."""
+_SORTED = {"rank": "rank", "score": "score", "labels": "own_labels", "verdicts": "n_verdicts_missing"}
+"""Columns of the table by which columns of the board are sorted."""
 BODIES = (("board-rows", "for-new"), ("set-rows", "for-these"))
 """Id and view of the rows of each target."""
 
@@ -76,7 +77,7 @@ class BoardRow:
 
     ``maker``: its name, that of the provider where the maker is unknown; ``by``: the provider where that is another;
     ``colour``: the model's on all pages and charts of the site. ``usd``, ``tokens``: of an answer, None if unknown;
-    ``alike``: its letters; ``notes``: marks of the footnotes that apply.
+    ``notes``: marks of the footnotes that apply.
     """
 
     values: LeaderboardRow
@@ -85,7 +86,6 @@ class BoardRow:
     colour: str
     usd: float | None
     tokens: float | None
-    alike: str
     notes: tuple[str, ...]
 
     @property
@@ -144,12 +144,8 @@ class BoardRow:
     @property
     def failed(self) -> str:
         """Name the answers that failed, by kind; empty without any."""
-        return ", ".join(f"{count:,} {name}" for name, count in self.failures.items())
-
-    @property
-    def failures(self) -> Mapping[str, int]:
-        counts = ((words, self.values.get(name)) for words, name in COUNTS.items())
-        return {words: count for words, count in counts if isinstance(count, int) and count}
+        counts = ((words, self.values[name]) for words, name in COUNTS.items())
+        return ", ".join(f"{count:,} {words}" for words, count in counts if count)
 
     def number(self, name: str) -> float | None:
         """Return a number of the row; None where it has none."""
@@ -194,7 +190,7 @@ class Board:
     @property
     def columns(self) -> list[BoardColumn]:
         """Return the columns that say something of these rows."""
-        return [column for is_shown, column in _columns(self) if is_shown]
+        return list(_columns(self))
 
     @property
     def explained(self) -> list[tuple[str, str]]:
@@ -205,86 +201,39 @@ class Board:
 
     @property
     def where(self) -> str:
-        return _WHERE[self.target]
+        return WHERE[self.target]
 
     @property
-    def score_words(self) -> str:
-        """Say in a sentence what a score counts."""
+    def score_help(self) -> str:
+        """Say what a score counts."""
         counted = _METRICS.get(self.metric, f"by “{self.metric.replace('_', ' ')}”" if self.metric else "")
-        return f"Percent of the items {counted}".strip() + "."
+        return f"Percent of the items {counted}".strip() + ". Abstained, unreadable and missing answers count as wrong."
 
     @property
     def interval_head(self) -> str:
         return "Interval" if self.method == PAPER else f"{percent(self.level)} CI"
 
     @property
-    def range_head(self) -> str:
-        return "Rank range" if self.method == PAPER else f"{percent(self.level)} rank range"
-
-    @property
-    def meaning(self) -> str:
-        """Say what the intervals hold."""
-        held = f"The {self.interval_head} holds"
-        if self.method == UNCALIBRATED:
-            return (
-                f"{self._label_need} If the judges are right that often, the {self.interval_head} holds the score "
-                f"{self.where} with that probability. Each interval holds singly."
-            )
-        if self.method == PAPER:
-            return (
-                "The interval is the range between the 2.5th and 97.5th percentile of the layton-eval paper's "
-                "bootstrap: it holds for exactly these items, there is none for new ones, and it takes the rates found "
-                "in the human labels as certain, so it is narrower than a 95 % interval should be."
-            )
-        if self.by_rule and self.target == THIS_SET:
-            return "Every answer was graded by rule, so scores and ranks are exact on this set of items."
-        if self.by_rule:
-            return (
-                "Every answer was graded by rule, so the score is exact on this set of items. "
-                f"{held} the score on new items of the same kind with that probability."
-            )
-        return f"{held} {_SUBJECTS[self.target]} with that probability. Each interval holds singly. {ASSUMES}"
-
-    @property
-    def range_meaning(self) -> str:
-        """Say what the rank ranges and the letters hold."""
-        letters = f"Models that share a letter under “{_ALIKE}” cannot be told apart by their rank ranges."
-        if self.method == PAPER:
-            return (
-                f"The rank range runs from the best to the worst rank that overlapping intervals leave open. {letters}"
-            )
-        if self.by_rule and self.target == THIS_SET:
-            return letters
-        probability = f"with at least {percent(self.level)} probability."
-        return f"The rank range holds the ranks {self.where} of all models at once, {probability} {letters}"
+    def meanings(self) -> tuple[str, str]:
+        """Say what the intervals hold, and what the rank ranges and the letters hold."""
+        return meanings(self.method, self.target, self.level)
 
     @property
     def cautions(self) -> Iterator[str]:
         """Yield sentences that a reader has to know before the numbers."""
         if self.method == UNCALIBRATED:
-            yield self._label_need
+            needed = [count if isinstance(count := row.values["labels_needed"], int) else None for row in self.rows]
+            # without the command that only the maker of the board can use
+            yield need(needed).partition(": `")[0].removesuffix(".") + "."
         if borrowing := sum(NO_OWN in row.notes for row in self.rows):
             yield (
-                f"{borrowing:,} of {plural(len(self.rows), 'row')} ({NO_OWN}) {'has' if borrowing == 1 else 'have'} no "
-                f"label on answers of {'its' if borrowing == 1 else 'their'} own: the labels behind these scores are "
-                "on other models’ answers."
+                f"No label on its own answers: {borrowing:,} of {plural(len(self.rows), 'row')} ({NO_OWN}); the labels "
+                "behind these scores are on other models’ answers."
             )
         if missing := [f"{row.model} ({row.values['n_missing']:,})" for row in self.rows if row.values["n_missing"]]:
             yield f"Answers are missing, and count as wrong: {first_of(missing)}."
 
-    @property
-    def _label_need(self) -> str:
-        """Explain an uncalibrated board without the command that only its maker can use."""
-        needed = [count if isinstance(count := row.values.get("labels_needed"), int) else None for row in self.rows]
-        return need(needed).partition(": `")[0].removesuffix(".") + "."
 
-
-_WHERE = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly this set of items"}
-_SUBJECTS = {
-    NEW_ITEMS: "the score on new items of the same kind",
-    THIS_SET: "the share of exactly these items that a person would judge correct",
-}
-_ALIKE = "Alike"
 _METRICS = {
     "both_correct": "whose answer and justification are both right",
     "answer_correct": "whose answer is right",
@@ -295,16 +244,16 @@ _METRICS = {
 # ---- from the tables -----------------------------------------------------------------------------------------------
 
 
-def read_board(folder: RunFolder, frame: pl.DataFrame, settings: BoardSettings) -> Board:
+def read_board(folder: RunFolder, frame: pl.DataFrame, manifest: PageManifest) -> Board:
     """Make the board of a leaderboard's rows. Raises DamagedTableError for a table that cannot be read."""
-    rows = frame.to_dicts()
+    rows = board_rows(frame)
     return Board(
-        rows=_rows(folder, rows, settings),
+        rows=_rows(folder, rows, manifest.site.colours),
         footnotes=tuple((mark, _words(flag), FLAGS.get(flag, "")) for flag, mark in _footnotes(rows).items()),
-        method=str(rows[0]["method"]) if rows else settings.method,
-        metric=str(rows[0]["metric"]) if rows else settings.metric,
+        method=str(rows[0]["method"]) if rows else manifest.scoring.method or "",
+        metric=str(rows[0]["metric"]) if rows else manifest.scoring.metric,
         target=THIS_SET if rows and rows[0]["target"] == THIS_SET else NEW_ITEMS,
-        level=settings.level,
+        level=manifest.scoring.level,
     )
 
 
@@ -314,20 +263,19 @@ def this_set(frame: pl.DataFrame) -> pl.DataFrame:
     return on_this_set(frame) if frame.filter(is_other).height else frame.clear()
 
 
-def _rows(folder: RunFolder, rows: Sequence[LeaderboardRow], settings: BoardSettings) -> tuple[BoardRow, ...]:
+def _rows(folder: RunFolder, rows: Sequence[LeaderboardRow], chosen: Mapping[str, str]) -> tuple[BoardRow, ...]:
     families = table(folder, "predictions", ("model", "family")).unique(maintain_order=True).drop_nulls()
     names = {model: short_line(family) for model, family in families.iter_rows()}
     makers = {row["model"]: maker_name(names.get(row["model"]) or short_line(row["provider"])) for row in rows}
-    colours = model_colours(makers, settings.colours)
+    colours = model_colours(makers, chosen)
     spent, marks = _spent(folder), _footnotes(rows)
-    letters = alike([(_whole(row["rank_best"]), _whole(row["rank_worst"])) for row in rows])
     board_rows = []
-    for row, letter in zip(rows, letters, strict=True):
+    for row in rows:
         model, maker, provider = row["model"], makers[row["model"]], maker_name(short_line(row["provider"]))
         usd, tokens = spent.get(str(model), (None, None))
         notes = tuple(marks[flag] for flag in flags_of(row["flags"]))
         by = "" if maker == provider else provider
-        board_rows.append(BoardRow(row, maker, by, colours[model], usd, tokens, letter, notes))
+        board_rows.append(BoardRow(row, maker, by, colours[model], usd, tokens, notes))
     return tuple(board_rows)
 
 
@@ -342,10 +290,6 @@ def _spent(folder: RunFolder) -> dict[str, tuple[float | None, float]]:
     return spent
 
 
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) else None
-
-
 def _footnotes(rows: Sequence[LeaderboardRow]) -> dict[str, str]:
     """Return a mark for each flag, in the order in which a reader meets them; a star for rows without own labels."""
     flags = list(dict.fromkeys(flag for row in rows for flag in flags_of(row["flags"])))
@@ -357,30 +301,11 @@ def _words(name: str) -> str:
     return short_line(name.replace("_", " "))
 
 
-def failure_table(folder: RunFolder, board: Board) -> HtmlTable | None:
-    """Count the most frequent kinds of failure by model, all others in one column; None unless a rule graded."""
-    counts_by_model = failures(folder, board.metric) if board.by_rule else {}
-    rows = [(row.model, counts_by_model.get(str(row.values["model"]), {})) for row in board.rows]
-    kinds = [kind for kind, _ in sum((Counter(counts) for _, counts in rows), Counter[str]()).most_common()]
-    groups = {_words(kind): [kind] for kind in kinds[:_MOST_KINDS]}
-    if rest := kinds[_MOST_KINDS:]:
-        groups["other"] = rest
-    lines = tuple(
-        (model, *(f"{sum(counts.get(kind, 0) for kind in group):,}" for group in groups.values()))
-        for model, counts in rows if counts
-    )  # fmt: skip
-    return plain_table(Table(columns("model", *groups), lines), "How often each kind of failure occurs, by model")
-
-
-def label_need(folder: RunFolder, run: str) -> str:
-    """Say what labels would do for the intervals, by the last ranking; empty where they would do nothing. ``run``: its
-    name on the command line."""
-    names = ("labels", "half_width_now", "half_width_then")
-    needs = table(folder, "label_need", names).filter(pl.col("labels") > 0)
-    if needs.is_empty():
-        return ""
-    labels, now, then = needs.select(names).row(0)
-    return label_need_text(labels, now, then, run)
+def failures_by_kind(folder: RunFolder, board: Board) -> HtmlTable | None:
+    """Count the failures of each model by kind; None unless a rule graded."""
+    counts = failures(folder, board.metric) if board.by_rule else {}
+    rows = [(row.model, counts.get(str(row.values["model"]), {})) for row in board.rows]
+    return plain_table(failure_table(rows), "How often each kind of failure occurs, by model")
 
 
 # ---- tables --------------------------------------------------------------------------------------------------------
@@ -399,7 +324,7 @@ def board_table(caption: str, board: Board, here: Board | None = None) -> HtmlTa
     return HtmlTable(caption, [column for column, _ in board.columns], bodies, kind="board", sorted_by="rank")
 
 
-_FIRST = ("rank", "model", "score", "interval", "plot", "spread", "cost")
+_FIRST = ("rank", "model", "score", "interval", "plot", "range", "cost")
 
 
 def first_rows(caption: str, board: Board, count: int, address: str) -> HtmlTable:
@@ -417,72 +342,45 @@ def first_rows(caption: str, board: Board, count: int, address: str) -> HtmlTabl
     return HtmlTable(caption, [column for column, _ in shown], [HtmlBody(rows)], kind="board")
 
 
-def _columns(board: Board) -> list[tuple[bool, BoardColumn]]:
-    """Define each column, and tell whether it says something of these rows."""
-    rows, cells = board.rows, macros("cells.html")
-    ticks, plot = _plot(rows)
-    ranked = sum(row.values["rank"] is not None for row in rows)
-    has_costs = any(row.tokens is not None for row in rows)
-    counts = [name for name, column in COUNTS.items() if any(row.values[column] for row in rows)]
-    other_hints = any(OTHER_HINTS in flags_of(row.values["flags"]) for row in rows)
-    labels = "People’s verdicts on the model’s own answers · borrowed from other models’ answers" + (
-        " and from this model’s answers with other hints" * other_hints + "."
-    )
-
-    def column(
-        name: str, key: str, cell: Callable[[BoardRow], HtmlCell | str], words: str = "", **more: Any
-    ) -> BoardColumn:
-        return HtmlColumn(name, key, help=words, **more), cell
-
-    return [
-        (True, column("Rank", "rank", lambda row: _sorted(row.rank, row.number("rank")),
-                      "By score; see the rank range for what the data leave open.", label="")),
-        (True, column("Model", "model", _model_cell, is_head=True)),
-        (board.has_hints,
-         column("Hints", "hints", lambda row: str(row.hints), "How many hints the model was given.", label="hints")),
-        (True, column("Score", "score", lambda row: _sorted(row.score, row.number("score")),
-                      f"{board.score_words} Abstained, unreadable and missing answers count as wrong.",
-                      is_falling=True, label="")),
-        (True, column(board.interval_head, "interval", lambda row: _sorted(row.interval, row.width),
-                      "How far the score is known, on what the board is for.", label="")),
-        (True, column("Score and interval, drawn", "plot", plot,
-                      label="", drawing=cells.axis(ticks) if rows else NOTHING)),
-        (True, column(board.range_head, "spread", lambda row: _ranks_cell(row, ranked),
-                      "Holds the ranks of all models at once, on what the board is for.", label="ranks")),
-        (True, column(_ALIKE, "alike", lambda row: row.alike,
-                      "Models that share a letter cannot be told apart by their rank ranges.", is_text=True,
-                      is_rest=True, label="alike")),
-        (board.has_labels,
-         column("Human labels (own · borrowed)", "labels",
-                lambda row: _sorted(CELLS["labels"](row.values), row.number("own_labels")), labels,
-                is_falling=True, is_rest=True, label="labels")),
-        (any(row.values["n_verdicts_missing"] for row in rows),
-         column("Verdicts", "verdicts",
-                lambda row: _sorted(CELLS["verdicts"](row.values), row.number("n_verdicts_missing")),
-                "How many of the verdicts that judges were asked for can be read: the score stands on these.",
-                is_falling=True, label="verdicts")),
-        (has_costs, column("Cost an answer", "cost", lambda row: _sorted(row.cost, row.usd),
-                           "What one answer of the model cost by its batch API, without the jury.", label="")),
-        (has_costs, column("Output tokens", "tokens", lambda row: _sorted(row.length, row.tokens),
-                           "Output tokens of one answer, reasoning among them.", is_rest=True, label="tokens")),
-        (len({row.values["n_items"] for row in rows}) > 1,
-         column("Items", "items", lambda row: f"{row.values['n_items'] or 0:,}", "Items behind the score.",
-                is_falling=True, is_rest=True, label="items")),
-        (bool(counts),
-         column(counts[0].capitalize() if len(counts) == 1 else "Failures", "failures",
-                lambda row: _failures_cell(row, len(counts) > 1),
-                "Answers that are no answer, or have no verdict; they count as wrong.",
-                is_falling=True, is_rest=True, label=counts[0] if len(counts) == 1 else "failures")),
-        *((shared.shown([row.values for row in rows]), _shared_column(shared)) for shared in BOARD
-          if rows and shared.name not in _DRAWN and OutputForm.PAGE in shared.surfaces),
-    ]  # fmt: skip
+def _columns(board: Board) -> Iterator[BoardColumn]:
+    """Yield the columns that say something of these rows: those of a terminal, the drawing and costs."""
+    rows, cells, values = board.rows, macros("cells.html"), [row.values for row in board.rows]
+    ranked = sum(row["rank"] is not None for row in values)
+    drawn: Mapping[str, Callable[[BoardRow], HtmlCell]] = {
+        "model": _model_cell,
+        "interval": lambda row: _sorted(row.interval, row.width),
+        "range": lambda row: _ranks_cell(row, ranked),
+    }
+    for shared in BOARD if rows else ():
+        if OutputForm.PAGE in shared.surfaces and shared.shown(values):
+            yield _head(shared, board), drawn.get(shared.name) or partial(_cell, shared)
+        if shared.name == "interval":
+            ticks, plot = _plot(rows)
+            yield HtmlColumn("Score and interval, drawn", "plot", label="", drawing=cells.axis(ticks)), plot
+    if any(row.tokens is not None for row in rows):
+        words = "What one answer of the model cost by its batch API, without the jury."
+        yield HtmlColumn("Cost an answer", "cost", help=words, label=""), lambda row: _sorted(row.cost, row.usd)
+        words = "Output tokens of one answer, reasoning among them."
+        yield (
+            HtmlColumn("Output tokens", "tokens", help=words, is_rest=True),
+            lambda row: _sorted(row.length, row.tokens),
+        )
 
 
-def _shared_column(shared: ShownColumn) -> BoardColumn:
-    """Return a column that a page shows as a terminal does."""
-    head = shared.words.format(interval="", on="").replace("\n", " ") or shared.name
-    column = HtmlColumn(sentence(head), shared.name, help=shared.help, is_text=shared.is_text, is_rest=True, label=head)
-    return column, lambda row: shared.cell(row.values)
+def _head(shared: ShownColumn, board: Board) -> HtmlColumn:
+    """Return a column of a terminal's board for a page."""
+    words = shared.words.format(interval=board.interval_head, on="").replace("\n", " ") or shared.name
+    is_score = shared.name == "score"
+    return HtmlColumn(
+        sentence(words), shared.name, help=board.score_help if is_score else shared.help,
+        is_text=shared.is_text, is_head=shared.name == "model", is_falling=shared.name in _FALLING,
+        is_rest=shared.name not in _ALWAYS, label="" if shared.name in _UNNAMED else None,
+    )  # fmt: skip
+
+
+def _cell(shared: ShownColumn, row: BoardRow) -> HtmlCell | str:
+    text = shared.cell(row.values)
+    return _sorted(text, row.number(_SORTED[shared.name])) if shared.name in _SORTED else text
 
 
 _ENDS = ("score", "lower", "upper", "new_score", "new_lower", "new_upper", "set_score", "set_lower", "set_upper")
@@ -548,12 +446,6 @@ def _ranks_cell(row: BoardRow, ranked: int) -> HtmlCell:
     return HtmlCell(sort=f"{best * 1_000_000 + worst:.0f}", after=drawn)
 
 
-def _failures_cell(row: BoardRow, is_named: bool) -> HtmlCell:
-    count = sum(row.failures.values())
-    kinds = macros("cells.html").unseen(row.failed) if is_named and count else NOTHING
-    return HtmlCell(f"{count:,}", sort=str(count), tone="" if count else "zero", after=kinds)
-
-
 # ---- a run's site --------------------------------------------------------------------------------------------------
 
 
@@ -567,7 +459,7 @@ class RunSite:
 
     folder: RunFolder
     building: Path
-    settings: BoardSettings
+    manifest: PageManifest
     board: Board
     here: Board | None
     item_ids: Sequence[str]

@@ -29,7 +29,7 @@ from layton_batch.site.method_page import write_method_page
 from layton_batch.site.model_pages import has_comparison, write_compare_page, write_model_pages
 from layton_batch.site.pages import more_assets, render, short_line
 from layton_batch.site.run_page import notices, write_run_page
-from layton_batch.site.run_tables import board_settings, date_of_tables, is_graded_by_rule, item_ids, table
+from layton_batch.site.run_tables import date_of_tables, is_graded_by_rule, item_ids, page_manifest, table
 from layton_batch.site.sent import SentRequests
 from layton_batch.text import money
 
@@ -103,29 +103,29 @@ def write_pages(
     folder: RunFolder, status: Status, bill: CostReport | None, building: Path, given: dict[str, str], earlier: Path
 ) -> int:
     """Write every page, and return the number of items."""
-    settings = board_settings(folder)
+    manifest = page_manifest(folder)
     stored = table(folder, "leaderboard", list(STORED))
     ranked = complete(stored)
-    board = read_board(folder, ranked, settings)
+    board = read_board(folder, ranked, manifest)
     on_these = this_set(ranked)
-    here = read_board(folder, on_these, settings) if on_these.height else None
+    here = read_board(folder, on_these, manifest) if on_these.height else None
     ids, models = item_ids(folder), len({row.model for row in board.rows})
     run, date, is_by_rule = short_line(status.run), date_of_tables(folder), is_graded_by_rule(folder, board.metric)
-    title = settings.title or settings.name or run
+    title = manifest.site.title or short_line(manifest.name) or run
     variables: dict[str, object] = {
-        "run": run, "title": title, "date": date, "ask": settings,
-        "sentence": lead(settings, len(ids), models, by_rule=board.by_rule, has_labels=board.has_labels),
+        "run": run, "title": title, "date": date, "ask": manifest,
+        "sentence": lead(manifest.hints, len(ids), models, by_rule=board.by_rule, has_labels=board.has_labels),
         "board": board, "here": here, "made_up": made_up_note(folder), "item_count": len(ids),
         "status": status, "spent": money(status.spent_usd), "notices": notices(status), "by_rule": is_by_rule, **given,
         "has_charts": any(row.number("score") is not None for row in board.rows),
         "has_comparison": has_comparison(folder, len(board.rows)),
     }  # fmt: skip
-    site = RunSite(folder, building, settings, board, here, ids, title, date, is_by_rule, variables)
+    site = RunSite(folder, building, manifest, board, here, ids, title, date, is_by_rule, variables)
     with ExitStack() as stack:
         sent = SentRequests(folder, stack)
         items = write_item_pages(site, sent)
     write_items_page(site, items)
-    marks = write_model_pages(site, items, sent)
+    marks = write_model_pages(site, items)
     if variables["has_comparison"]:
         write_compare_page(site, items, marks)
     write_judges_page(site, items)
@@ -172,9 +172,9 @@ def write_front(out: Path, folders: Sequence[RunFolder]) -> Path:
 def _run(folder: RunFolder) -> dict[str, object]:
     """Return what the page says of a run. ``address``: its folder's name below the site; ``first``: a table of its
     first models; ``more``: the number of its other models."""
-    ask, address = board_settings(folder), short_line(folder.root.name)
+    ask, address = page_manifest(folder), short_line(folder.root.name)
     board = read_board(folder, complete(table(folder, "leaderboard", list(STORED))), ask)
-    title = ask.title or ask.name or address
+    title = ask.site.title or short_line(ask.name) or address
     return {
         "address": address,
         "ask": ask,

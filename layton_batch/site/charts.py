@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
 
 import altair as alt
 import polars as pl
@@ -25,7 +24,11 @@ from layton_batch.drawing import (
     SOFT,
     Axis,
     Row,
+    layered,
     named_points,
+    row_axis,
+    row_names,
+    scores_with_intervals,
     specification,
     table,
     titled,
@@ -46,10 +49,8 @@ WIDE, NARROW = (860, 360), (300, 300)
 WIDTH, ROW_WIDTH, ROW_HEIGHT = 340, 250, 22
 """Pixels of the plotting area across, beside names too, and of one row: with its names a chart fits a phone."""
 LONGEST_NAME = 24
-MOST_MODELS, MOST_NAMES, MOST_LINES, MOST_AXES, MOST_COLUMNS = 200, 25, 5, 12, 24
-"""Limits of a chart: models, names beside dots, lines that are shown at first, axes of a radar, columns of a grid."""
-LEAST_AXES, LEAST_ITEMS = 5, 5
-"""Least numbers for a radar: of categories, and of items in each."""
+MOST_MODELS, MOST_NAMES, MOST_LINES, MOST_COLUMNS = 200, 25, 5, 24
+"""Limits of a chart: models, names beside dots, lines that are shown at first, columns of a grid."""
 FOLDER = "charts"
 SHARED = "share"
 """Name of the picture that stands for the board where its address is shared."""
@@ -129,7 +130,7 @@ def _charts(site: RunSite) -> Iterator[Chart]:
     board, here = site.board, site.here
     rates, boards = item_rates(site.folder, board.metric), snapshots(site.folder.history)
     colours = {row.model: row.colour for row in _scored(board)}
-    words = f"Share right by {rates.corrected_judge}, the mean of all models"
+    words = f"Share right by {rates.judge}, the mean of all models"
 
     def on_each(draw: Callable[[Board], Chart | None]) -> Iterator[Chart | None]:
         for key, shown in {"new": board, "these": here}.items() if here else (("", board),):
@@ -142,9 +143,7 @@ def _charts(site: RunSite) -> Iterator[Chart]:
         *(chart for quantity in _QUANTITIES for chart in on_each(lambda shown: _against(shown, *quantity))),  # noqa: B023
         _bars(rates.by_category, "categories", "Score by category", f"{words}."),
         _grid(colours, rates),
-        _radar(colours, rates),
         _bars(rates.by_picarats, "difficulty", "Score by picarats", f"{words}, by how many picarats an item is worth."),
-        _spread(rates),
         *on_each(_hints),
         *on_each(lambda shown: _history(boards, "set_score" if shown is here else "score", colours)),
     ]
@@ -164,10 +163,6 @@ def _draw(site: Path, earlier: Path, name: str, document: str) -> str:
         is_drawn = is_known and (earlier / png).is_file()
         (site / png).write_bytes((earlier / png).read_bytes() if is_drawn else drawing.png(picture))
     return picture
-
-
-def _layered(layers: Sequence[alt.Chart], width: int, height: int) -> alt.LayerChart:
-    return alt.LayerChart(layer=list(layers), width=width, height=height)
 
 
 def _scored(board: Board) -> list[BoardRow]:
@@ -190,14 +185,7 @@ def _scores(board: Board, most: int = MOST_MODELS, width: int = ROW_WIDTH, heigh
         }
         for at, row in enumerate(_scored(board)[:most])
     ]
-    base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)), description=LABEL)
-    x = alt.X("low:Q", title="Score (%)", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
-    layers = [
-        base.transform_filter("datum.low !== null").mark_bar(color=BAND, height=10).encode(x=x, x2=alt.X2("high:Q")),
-        base.mark_circle(size=60, opacity=1).encode(x=alt.X("score:Q"), color=alt.Color("colour:N", scale=None)),
-        _row_names(base),
-    ]
-    form = _layered(layers, width, height * len(rows))
+    form = scores_with_intervals(rows, width, height)
     return Chart("scores", "Scores with intervals", "Score in percent; band: its interval.", {"": form})
 
 
@@ -215,7 +203,7 @@ def _bars(groups: Mapping[str, Sequence[float]], name: str, title: str, words: s
         label = f"{group}: {right:.1f} %{span} of {len(rates):,}"
         rows.append({"at": at, "name": shortened(group, LONGEST_NAME), "mean": right, "low": low, "high": high,
                      "count": f"n = {len(rates):,}", "label": label})  # fmt: skip
-    base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)))
+    base = alt.Chart(table(rows)).encode(y=row_axis(len(rows)))
     x = alt.X("mean:Q", title="Right (%)", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(tickCount=5))
     has_interval = "datum.low !== null"
     fill = alt.condition(has_interval, alt.value(BAND), alt.value("white"))
@@ -223,21 +211,11 @@ def _bars(groups: Mapping[str, Sequence[float]], name: str, title: str, words: s
         base.mark_bar(height=14, stroke=BAND, strokeWidth=1.5).encode(x=x, description=LABEL, fill=fill),
         base.transform_filter(has_interval).mark_rule(color=SOFT, strokeWidth=1.5, aria=False)
         .encode(x="low:Q", x2=alt.X2("high:Q")),
-        _row_names(base),
+        row_names(base),
         base.mark_text(align="left", dx=8, color=INK).encode(x=alt.value(ROW_WIDTH), text=alt.Text("count:N")),
     ]  # fmt: skip
     words += " n: items. Thin line: 95 % interval over items of the kind; a hollow bar has none."
-    return Chart(name, title, words, {"": _layered(layers, ROW_WIDTH, ROW_HEIGHT * len(rows))})
-
-
-def _row_axis(count: int) -> alt.Y:
-    """Return the axis of rows by number: two models may be shown by the same shortened name."""
-    return alt.Y("at:O", axis=None, scale=alt.Scale(domain=list(range(count))))
-
-
-def _row_names(base: alt.Chart) -> alt.Chart:
-    names: alt.Chart = base.mark_text(align="right", dx=-8, color=INK).encode(x=alt.value(0), text=NAME)
-    return names
+    return Chart(name, title, words, {"": layered(layers, ROW_WIDTH, ROW_HEIGHT * len(rows))})
 
 
 # ---- points --------------------------------------------------------------------------------------------------------
@@ -275,7 +253,7 @@ def _against(
         up = Axis("Score (%)", min(scores) - room, max(scores) + room, height)
         corners = alt.Chart(table([{"x": x, "y": y} for x, y in front])).encode(x=across.x(), y=up.y())
         line = corners.mark_line(color=BLUE, strokeWidth=1.5, strokeDash=[4, 3], aria=False)
-        forms[ending] = _layered([line, *named_points(rows, across, up, front)], width, height)
+        forms[ending] = layered([line, *named_points(rows, across, up, front)], width, height)
     joined = f"The broken line joins the models that no {less} one beats. " if len(front) > 1 else ""
     words = f"{joined}The scale across is logarithmic."
     if len(points) > MOST_NAMES:
@@ -317,88 +295,19 @@ def _grid(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
     ]
     heads: list[Row] = [{"column": at, "name": shortened(model, LONGEST_NAME)} for at, model in enumerate(columns)]
     x = alt.X("column:O", axis=None, scale=alt.Scale(domain=list(range(len(columns)))))
-    base = alt.Chart(table(cells)).encode(x=x, y=_row_axis(len(categories)))
+    base = alt.Chart(table(cells)).encode(x=x, y=row_axis(len(categories)))
     shade = alt.Opacity("share:Q", scale=alt.Scale(domain=[0, 100], range=[0.06, 1]), legend=None)
     layers = [
         base.mark_rect(color=BAND, stroke="white", strokeWidth=2).encode(opacity=shade, description=LABEL),
         base.mark_text(color=INK, fontSize=10, aria=False).encode(text=alt.Text("text:N")),
-        _row_names(alt.Chart(table(names)).encode(y=_row_axis(len(categories)))),
+        row_names(alt.Chart(table(names)).encode(y=row_axis(len(categories)))),
         alt.Chart(table(heads)).mark_text(align="left", angle=315, dx=4, dy=-6, color=INK)
         .encode(x=x, y=alt.value(0), text=NAME),
     ]  # fmt: skip
-    words = (
-        f"Share right in percent by {rates.corrected_judge}; in brackets: items of the category. Few items say little."
-    )
+    words = f"Share right in percent by {rates.judge}; in brackets: items of the category. Few items say little."
     words += f" The first {len(columns)} models." * (len(models) > len(columns))
-    form = _layered(layers, max(30 * len(columns), 120), ROW_HEIGHT * len(categories))
+    form = layered(layers, max(30 * len(columns), 120), ROW_HEIGHT * len(categories))
     return Chart("grid", "Score by category and model", words, {"": form})
-
-
-def _radar(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
-    axes = [name for name, shares in rates.by_category.items() if len(shares) >= LEAST_ITEMS][:MOST_AXES]
-    names = [name for name in models if name in rates.by_model][:MOST_MODELS]
-    if len(axes) < LEAST_AXES or not names:
-        return None
-    turns = [2 * math.pi * at / len(axes) for at in range(len(axes))]
-
-    def ring(shares: Sequence[float]) -> list[Row]:
-        """Place a corner on each axis, and the first once more."""
-        corners = [*zip(shares, turns, strict=True), (shares[0], turns[0])]
-        return [
-            {"x": share * math.sin(turn), "y": share * math.cos(turn), "order": order}
-            for order, (share, turn) in enumerate(corners)
-        ]
-
-    web = [{**corner, "name": f"{part}"} for part in (0.25, 0.5, 0.75, 1.0) for corner in ring([part] * len(axes))]
-    rim = [
-        {**corner, "name": shortened(axis, 16), "side": _side(turn)}
-        for corner, axis, turn in zip(ring([1.08] * len(axes)), axes, turns, strict=False)
-    ]
-    scale = alt.Scale(domain=[-1.15, 1.15], nice=False)
-    place = {"x": alt.X("x:Q", axis=None, scale=scale), "y": alt.Y("y:Q", axis=None, scale=scale)}
-    order = alt.Order("order:Q")
-    under = [
-        alt.Chart(table(web)).mark_line(color=GRID, strokeWidth=1, aria=False)
-        .encode(detail=alt.Detail("name:N"), order=order, **place),
-        alt.Chart(table(rim)).mark_text(align=alt.expr("datum.side"), color=INK)
-        .encode(text=NAME, **place),
-    ]  # fmt: skip
-    words = (
-        f"Share right by {rates.corrected_judge}, from 0 in the middle to 100 % at the rim. Categories of at least "
-        f"{LEAST_ITEMS} items."
-    )
-    lines: dict[str, tuple[str, list[Row]]] = {}
-    for name in names:
-        shares = [rates.by_model[name].get(axis, 0.0) for axis in axes]
-        texts = (f"{axis} {share:.0%}" for axis, share in zip(axes, shares, strict=True))
-        lines[name] = ", ".join(texts), ring(shares)
-    return _lines("radar", "Categories by model", words, lines, models, under, 240, order=order, **place)
-
-
-def _side(turn: float) -> str:
-    """Return the alignment of a name at the rim, so that the name grows away from the web."""
-    if abs(math.sin(turn)) < 0.2:
-        return "center"
-    return "left" if math.sin(turn) > 0 else "right"
-
-
-def _spread(rates: ItemRates) -> Chart | None:
-    """Draw how many items which share of the models got right."""
-    if len(rates.by_item) < 2:
-        return None
-    counts = [0] * 10
-    for rate in rates.by_item:
-        counts[min(int(rate * 10), 9)] += 1
-    rows: list[Row] = [
-        {"low": 10 * at, "high": 10 * at + 10, "count": count, "label": f"{count:,} items"}
-        for at, count in enumerate(counts)
-    ]
-    x = alt.X("low:Q", title="Models right (%)", scale=alt.Scale(domain=[0, 100]))
-    y = alt.Y("count:Q", title="Items", axis=alt.Axis(tickMinStep=1))
-    bars = alt.Chart(table(rows)).mark_bar(color=BAND, stroke="white", strokeWidth=2)
-    form = _layered([bars.encode(x=x, x2=alt.X2("high:Q"), y=y, y2=alt.Y2Datum(0), description=LABEL)], WIDTH, 200)
-    words = f"Items (up) by the share of models that are right, by {rates.judge} (across)."
-    return Chart("items", "Items by how many models get them right", words, {"": form})
 
 
 # ---- lines ---------------------------------------------------------------------------------------------------------
@@ -410,15 +319,14 @@ def _lines(
     words: str,
     lines: Mapping[str, tuple[str, Sequence[Row]]],
     colours: Mapping[str, str],
-    under: Sequence[alt.Chart] = (),
-    width: int = WIDTH,
-    **encoding: Any,
+    x: alt.X,
 ) -> Chart:
-    """Draw a line for each model: the first ones with a legend for the file, and all for the page, where a reader
-    chooses.
+    """Draw a line of scores for each model: the first ones with a legend for the file, and all for the page, where a
+    reader chooses.
 
-    ``lines``: the description and the points of each line, in the legend's order; ``encoding``: where the points are.
+    ``lines``: the description and the points of each line, in the legend's order.
     """
+    y = alt.Y("score:Q", title="Score (%)", scale=alt.Scale(zero=False))
     labels = {model: f"{model}: {text}" for model, (text, _) in lines.items()}
     legend = [(model, colours.get(model, BLUE)) for model in lines]
 
@@ -427,17 +335,13 @@ def _lines(
         rows = [{**point, "name": model, "label": labels[model]} for model, _ in shown for point in lines[model][1]]
         chart = alt.Chart(table(rows)).mark_line(strokeWidth=2)
         colour = alt.Color("name:N", scale=scale, legend=key)
-        return _layered([*under, chart.encode(color=colour, description=LABEL, **encoding)], width, 240)
+        return layered([chart.encode(color=colour, description=LABEL, x=x, y=y)], WIDTH, 240)
 
     first = legend[:MOST_LINES]
     key = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=180, symbolType="stroke", symbolStrokeWidth=3)
     words += f" The file has the first {len(first)} of {len(lines)} models." * (len(lines) > len(first))
     marks = {label: at for at, label in enumerate(labels.values())}
     return Chart(name, title, words, {"": form(first, key), "-page": form(legend, None)}, legend, len(first), marks)
-
-
-def _score_axis() -> alt.Y:
-    return alt.Y("score:Q", title="Score (%)", scale=alt.Scale(zero=False))
 
 
 def _hints(board: Board) -> Chart | None:
@@ -458,7 +362,7 @@ def _hints(board: Board) -> Chart | None:
     x = alt.X("hints:O", title="Hints", axis=alt.Axis(labelAngle=0))
     words = "Scores of models by how many hints they were given. Elsewhere, @1 behind a name is 1 hint."
     colours = {row.model: row.colour for row in board.rows}
-    return _lines("hints", "Scores by hints", words, lines, colours, x=x, y=_score_axis())
+    return _lines("hints", "Scores by hints", words, lines, colours, x)
 
 
 def _history(boards: Sequence[BoardSnapshot], column: str, colours: Mapping[str, str]) -> Chart | None:
@@ -480,7 +384,7 @@ def _history(boards: Sequence[BoardSnapshot], column: str, colours: Mapping[str,
     x = alt.X("at:T", title=None, scale=alt.Scale(type="utc", domain=ends), axis=axis)
     words = "Scores of today’s models on each board that the run ended with."
     by_name = {short_line(name): colours.get(short_line(row["model"]), BLUE) for name, row in today.items()}
-    return _lines("history", "Scores over refreshes", words, lines, by_name, x=x, y=_score_axis())
+    return _lines("history", "Scores over refreshes", words, lines, by_name, x)
 
 
 def _milliseconds(snapshot: BoardSnapshot) -> int:
@@ -495,14 +399,10 @@ _ANSWER = ("item_id", "model", "n_hints", "sample")
 @dataclass(frozen=True, slots=True)
 class ItemRates:
     """Shares from 0 to 1. ``by_category``, ``by_picarats``: a mean over models for each item of the group;
-    ``by_model``: model, category, mean over items; ``by_item``: a mean over models, by the votes alone.
-
-    ``judge``: who says what is right, by item; ``corrected_judge``: in all other shares.
+    ``by_model``: model, category, mean over items. ``judge``: who says what is right.
     """
 
     judge: str
-    corrected_judge: str
-    by_item: Sequence[float]
     by_category: Mapping[str, Sequence[float]]
     by_picarats: Mapping[str, Sequence[float]]
     by_model: Mapping[str, Mapping[str, float]]
@@ -529,9 +429,7 @@ def item_rates(folder: RunFolder, metric: str) -> ItemRates:
     for model, category, rate in means.iter_rows():
         by_model.setdefault(short_line(model), {})[short_line(category)] = rate
     return ItemRates(
-        judge=judge,
-        corrected_judge=judge if corrected is None else "the jury, corrected by people’s labels",
-        by_item=votes.group_by("item_id", maintain_order=True).agg(pl.col("share").mean())["share"].to_list(),
+        judge=judge if corrected is None else "the jury, corrected by people’s labels",
         by_category=_grouped(by_item, "category"),
         by_picarats=_grouped(by_item, "picarats"),
         by_model=by_model,

@@ -13,18 +13,16 @@ from typing import Any
 import orjson
 import polars as pl
 
+from layton_batch.files.items import item_from
+from layton_batch.files.table_columns import SCHEMAS
+from layton_batch.records import Item
+from layton_batch.runs.shown_items import hints, pictures, references
 from layton_batch.site.board import Board, RunSite
-from layton_batch.site.pages import passage, short_line, write
+from layton_batch.site.pages import short_line, write
 from layton_batch.site.run_tables import STANDINGS, portions, replies, selected
 from layton_batch.site.sent import SentRequest, SentRequests
 from layton_batch.text import with_guard
 
-ITEM_COLUMNS = (
-    "item_id", "split", "category", "question", "images", "hints", "answer", "justification", "solution", "payload",
-)  # fmt: skip
-IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
-"""Kinds of pictures that a page embeds. SVG is left out: it is a document that can carry scripts."""
-LARGEST_IMAGE = 12_000_000
 ALL_WRONG, SAME_ANSWER = "all_wrong.csv", "same_wrong_answer.csv"
 LEAST_MODELS = 2
 _BANDS = ("none", "under a quarter", "a quarter to a half", "a half to three quarters", "over three quarters", "all")
@@ -32,8 +30,6 @@ _BANDS = ("none", "under a quarter", "a quarter to a half", "a half to three qua
 _BY_RULE = {name: words for name, words in STANDINGS.items() if name != "disputed"}
 _BY_RULE |= {"partly": "partly right", "open": "not graded"}
 _EDGES = " \t\n.,;:!?\"'“”‘’()[]*_"
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_HINTS = ("First hint", "Second hint", "Third hint", "Special hint")
 _WORD = re.compile(r"\w[\w'’.-]*")
 _MOST_SEARCHED = 20_000
 """Characters of one item by which it is found."""
@@ -78,16 +74,6 @@ class Tally:
         return self.counts.total() - self.counts["open"]
 
     @property
-    def standing(self) -> str:
-        """Classify the judged replies: all right, all wrong, or split."""
-        right = self.counts["right"]
-        if not self.judged:
-            return "open"
-        if right == self.judged:
-            return "right"
-        return "split" if right or self.counts["partly"] or self.counts["disputed"] else "wrong"
-
-    @property
     def band(self) -> str:
         """Return the place in the groups of items by how many models got them right; empty where nothing was judged."""
         if not self.judged:
@@ -107,20 +93,12 @@ class SharedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """The reference of a puzzle whose answer is a table."""
-
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ListedItem:
     """Entry of the list of items. ``name``: the file name of its page, from its number alone.
 
     ``marks``: a letter for each of the board's models: 1 right, 0 not right, - not judged. ``words``: what a search
     finds it by; ``shared``: the wrong answer of most models, None if no two share one. ``picarats``: what a riddle is
-    worth; ``definition``: of the item's category.
+    worth; ``definition``: of the item's category; ``reference``: the first text of the reference.
     """
 
     number: int
@@ -135,6 +113,7 @@ class ListedItem:
     shared: SharedAnswer | None
     picarats: int | None
     definition: str
+    reference: str
 
 
 # ---- the list ------------------------------------------------------------------------------------------------------
@@ -198,8 +177,8 @@ def write_item_pages(site: RunSite, sent: SentRequests) -> list[ListedItem]:
     addresses = {row.key: row.page for row in board.rows}
     listed: list[ListedItem] = []
     for portion in portions(folder, ids):
-        rows = selected(folder, "items", ITEM_COLUMNS, "item_id", portion).iter_rows(named=True)
-        items = {str(row["item_id"]): row for row in rows}
+        rows = selected(folder, "items", list(SCHEMAS["items"]), "item_id", portion).iter_rows(named=True)
+        items = {item.id: item for item in map(item_from, rows)}
         answers: dict[str, list[Reply]] = defaultdict(list)
         for reply in replies(folder, board.metric, "item_id", portion).iter_rows(named=True):
             answers[reply["item_id"]].append(reply)
@@ -208,39 +187,37 @@ def write_item_pages(site: RunSite, sent: SentRequests) -> list[ListedItem]:
             mine = sorted(answers.pop(item_id, ()), key=lambda reply: (
                 places.get(reply["model"], 1), str(reply["model"]), reply["n_hints"], reply["sample"],
             ))  # fmt: skip
-            row = items.pop(item_id, dict.fromkeys(ITEM_COLUMNS) | {"item_id": item_id})
-            payload, at = _json_object(row["payload"] or ""), len(listed)
-            item = _listed(at, names[at], row, mine, board, payload, by_rule=site.is_by_rule)
+            item, at = items.pop(item_id, Item(item_id, split="", category="", question="")), len(listed)
+            entry = _listed(at, names[at], item, mine, board, by_rule=site.is_by_rule)
             write(
-                out / names[at], "item.html", **site.variables, cells_of=answer_cells, addresses=addresses,
+                out / names[at], "item.html", **site.variables, addresses=addresses,
                 previous=names[at - 1] if at else "", following="".join(names[at + 1 : at + 2]),
-                item=item, row=row, replies=mine, options=_options(payload), grid=_grid(payload.get("solution")),
-                rule=_rule(payload), **_prompts(mine, sent), **_parts(row),
+                item=entry, question=item.question, pictures=pictures(item), hints=hints(item),
+                reference=[*references(item)], replies=mine, options=_options(item.payload),
+                grid=_grid(item.payload.get("solution")), rule=_rule(item.payload), **_prompts(mine, sent),
             )  # fmt: skip
-            listed.append(item)
+            listed.append(entry)
     return listed
 
 
-def _listed(
-    at: int, name: str, row: Mapping[str, Any], answers: Sequence[Reply], board: Board, payload: Mapping[str, object],
-    *, by_rule: bool,
-) -> ListedItem:  # fmt: skip
-    texts = [row["item_id"], row["question"], row["solution"], row["answer"], *(row["hints"] or ())]
+def _listed(at: int, name: str, item: Item, answers: Sequence[Reply], board: Board, *, by_rule: bool) -> ListedItem:
+    texts = [item.id, item.question, item.solution, item.answer, *item.hints]
     wrong = ((short_line(reply["model"]), reply["answer"]) for reply in answers if reply["standing"] == "wrong")
-    worth, definition = payload.get("_picarats"), payload.get("category_definition")
+    definition = item.payload.get("category_definition")
     return ListedItem(
         number=at + 1,
         name=name,
-        item_id=short_line(row["item_id"]),
-        category=short_line(row["category"]),
-        question=short_line(row["question"], 300),
-        has_image=bool(row["images"]),
+        item_id=short_line(item.id),
+        category=short_line(item.category),
+        question=short_line(item.question, 300),
+        has_image=bool(item.images),
         tally=Tally(Counter(reply["standing"] for reply in answers), by_rule),
         marks=_marks(answers, dict.fromkeys(row.values["model"] for row in board.rows)),
         words=_search_words([*texts, *(reply["answer"] for reply in answers)]),
         shared=shared_answer((model, text) for model, text in wrong if text),
-        picarats=worth if isinstance(worth, int) else None,
+        picarats=item.picarats,
         definition=short_line(definition, 500) if isinstance(definition, str) else "",
+        reference=short_line(next((text for _, text in references(item)), ""), 300),
     )
 
 
@@ -261,26 +238,13 @@ def _search_words(texts: Sequence[object]) -> str:
     return " ".join(words)[:_MOST_SEARCHED]
 
 
-def _parts(row: Mapping[str, Any]) -> dict[str, object]:
-    """Return the item's pictures, its hints, and its reference without parts that repeat the answer."""
-    reference = [("Answer", row["answer"])]
-    reference += [(name.capitalize(), row[name]) for name in ("justification", "solution")
-                  if row[name] != row["answer"]]  # fmt: skip
-    hints = zip(_HINTS, row["hints"] or (), strict=False)
-    return {
-        "pictures": [_picture(image) for image in row["images"] or ()],
-        "hints": [(name, shown) for name, text in hints if (shown := passage(text))],
-        "reference": [(name, shown) for name, text in reference if (shown := passage(text))],
-    }
-
-
 def _prompts(answers: Sequence[Reply], sent: SentRequests) -> dict[str, object]:
     """Return the different prompts of one item, each with the number of its answers, and each answer's prompt number;
     0: unknown, or all have the same."""
     numbers: dict[SentRequest, int] = {}
     places: list[int] = []
     for reply in answers:
-        request = sent.of(str(reply["custom_id"]), short_line(reply["model"]))
+        request = sent.of(str(reply["custom_id"]))
         places.append(numbers.setdefault(request, len(numbers) + 1) if request else 0)
     counts = Counter(places)
     return {
@@ -289,29 +253,7 @@ def _prompts(answers: Sequence[Reply], sent: SentRequests) -> dict[str, object]:
     }
 
 
-def _picture(image: object) -> tuple[str, str]:
-    """Return a data URL, or the reason why the image is not shown."""
-    about = image if isinstance(image, dict) else {}
-    media_type, data = about.get("media_type"), about.get("base64")
-    if media_type not in IMAGE_TYPES or not isinstance(data, str):
-        return "", f"An image of the type {short_line(media_type, 60) or 'unknown'} is not shown."
-    if len(data) > LARGEST_IMAGE:
-        return "", f"An image of {len(data) * 3 / 4e6:.0f} MB is too large to be shown here."
-    if not _BASE64.fullmatch(data):
-        return "", "The image is not valid base64 and is not shown."
-    return f"data:{media_type};base64,{data}", ""
-
-
 # ---- its payload, by its shape, whichever task wrote it ------------------------------------------------------------
-
-
-def _json_object(text: str) -> dict[str, object]:
-    """Return a JSON object; an empty one for any other text."""
-    try:
-        content = orjson.loads(text)
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _options(payload: Mapping[str, object]) -> list[tuple[str, str, bool]]:
@@ -325,42 +267,15 @@ def _options(payload: Mapping[str, object]) -> list[tuple[str, str, bool]]:
     return shown
 
 
-def _grid(solution: object) -> Grid | None:
+def _grid(solution: object) -> list[tuple[str, ...]]:
+    """Return the solution of a puzzle as the rows of a table, its heads first; none for one of another form."""
     about = solution if isinstance(solution, dict) else {}
     heads, rows = about.get("header"), about.get("rows")
     if not isinstance(heads, list) or not isinstance(rows, list) or len(heads) * len(rows) > _MOST_CELLS:
-        return None
-    if not all(isinstance(row, list) and len(row) == len(heads) for row in rows):
-        return None
-    named, *cells = (tuple(short_line(cell, 100) for cell in row) for row in (heads, *rows))
-    return Grid(named, tuple(cells))
-
-
-def answer_cells(text: str, grid: Grid) -> list[list[tuple[str, bool]]]:
-    """Return an answer laid out as the grid is, each cell with whether it is the solution's; nothing where it is not of
-    that form: an object of objects, a row each, whose name ends with the row's first cell."""
-    answers = {
-        name.rpartition(" ")[2]: {head.lower(): short_line(value, 100) for head, value in row.items()}
-        for name, row in _json_object(text).items()
-        if isinstance(row, dict)
-    }
-    if answers.keys() != {row[0] for row in grid.rows}:
         return []
-    return [
-        [(row[0], True)] + [
-            (value := answers[row[0]].get(head.lower(), ""), value.lower() == right.lower())
-            for head, right in zip(grid.heads[1:], row[1:], strict=True)
-        ]
-        for row in grid.rows
-    ]  # fmt: skip
-
-
-_REGIONS = {
-    "location_fine_grained": "the place itself",
-    "location_coarse_grained": "the region around it, which is worth less",
-    "fine_grained_score": "worth of the place",
-    "coarse_grained_score": "worth of the region",
-}
+    if not all(isinstance(row, list) and len(row) == len(heads) for row in rows):
+        return []
+    return [tuple(short_line(cell, 100) for cell in row) for row in (heads, *rows)]
 
 
 def _rule(payload: Mapping[str, object]) -> tuple[str, list[tuple[str, str]]] | None:
@@ -369,8 +284,7 @@ def _rule(payload: Mapping[str, object]) -> tuple[str, list[tuple[str, str]]] | 
     if not isinstance(name, str) or not isinstance(accepts, dict):
         return None
     accepted = [
-        (short_line(_REGIONS.get(key, key.replace("_", " ")), 60), short_line(_words(value), 1_000))
-        for key, value in accepts.items()
+        (short_line(key.replace("_", " "), 60), short_line(_words(value), 1_000)) for key, value in accepts.items()
     ]
     return short_line(name.replace("_", " "), 60), accepted
 

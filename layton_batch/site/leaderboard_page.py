@@ -15,9 +15,9 @@ from layton_batch.costs.report import CostReport
 from layton_batch.files import tables
 from layton_batch.scoring.history import BoardSnapshot, changes, snapshots
 from layton_batch.scoring.leaderboard import ASSUMES
-from layton_batch.site.board import RunSite, board_table, failure_table
+from layton_batch.site.board import RunSite, board_table, failures_by_kind
 from layton_batch.site.pages import short_line
-from layton_batch.site.run_tables import BoardSettings
+from layton_batch.site.run_tables import PageManifest
 from layton_batch.text import number_text, plural, with_guard
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ def write_leaderboard_page(
     site.write(
         "index.html", bill=bill,
         table=board_table(f"Leaderboard of {site.title}", board, site.here),
-        failures=failure_table(site.folder, board),
+        failures=failures_by_kind(site.folder, board),
         makers=sorted({row.maker for row in board.rows} - {""}), assumes=ASSUMES,
         incomplete=[(short_line(model), short_line(progress)) for model, progress in incomplete.iter_rows()],
         first_charts=[chart for chart in charts if chart.name.startswith("cost")],
         boards=_history(snapshots(site.folder.history)), downloads=_write_downloads(stored, site.building),
-        licence=licence(site.settings), citation=citation(site.settings, site.title, site.date),
+        licence=licence(site.manifest), citation=citation(site.manifest, site.title, site.date),
     )  # fmt: skip
 
 
@@ -82,34 +82,34 @@ def _history(boards: Sequence[BoardSnapshot]) -> list[Mapping[str, object]]:
 # ---- what the board is about ---------------------------------------------------------------------------------------
 
 
-def lead(settings: BoardSettings, items: int, models: int, *, by_rule: bool, has_labels: bool) -> str:
-    """Describe the models, the items and the grading in one sentence."""
+def lead(hints: str, items: int, models: int, *, by_rule: bool, has_labels: bool) -> str:
+    """Describe the models, the items and the grading in one sentence. ``hints``: how many are given, if any."""
     if not models:
         return f"{plural(items, 'item')}; no model is done yet."
-    hints = f"{settings.hints} hints" if isinstance(settings.hints, str) else plural(settings.hints or 0, "hint")
-    with_hints = f" with {hints}" if settings.hints else ""
+    with_hints = f" with {hints} {'hint' if hints == '1' else 'hints'}" if hints else ""
     corrected = ", corrected by people’s labels" if has_labels else ""
     graded = "a rule graded" if by_rule else "a jury of models from other makers judged"
     return f"{plural(models, 'model')} answered {plural(items, 'item')}{with_hints}; {graded} each answer{corrected}."
 
 
-def licence(settings: BoardSettings) -> str:
+def licence(manifest: PageManifest) -> str:
     """Return the licence of the items, if known: what the manifest says, else what is known of the source."""
-    if settings.license:
-        return f"Licence: {settings.license}."
-    licences = (words for part, words in _LICENCES.items() if part in settings.source)
+    if manifest.site.license:
+        return f"Licence: {manifest.site.license}."
+    source = manifest.items.source if manifest.items else ""
+    licences = (words for part, words in _LICENCES.items() if part in source)
     return next(licences, "The licence of the items is that of their source.")
 
 
-def citation(settings: BoardSettings, title: str, date: str) -> str:
+def citation(manifest: PageManifest, title: str, date: str) -> str:
     """Cite the board as BibTeX, with the author and the address that the manifest states."""
     letters = unicodedata.normalize("NFKD", title.replace("ß", "ss"))  # ü as u and its dots
     key = "".join(letter for letter in letters if letter.isascii() and (letter.isalnum() or letter in "-_"))
     fields = {
-        "author": settings.author,
+        "author": manifest.site.author,
         "title": f"{title}: leaderboard",
         "year": date[:4],
-        "url": settings.address,
+        "url": manifest.address,
         "note": f"Last updated {date or 'on an unknown day'}, written by layton-batch",
     }
     without_braces = str.maketrans("", "", "{}\\")  # they would end a field

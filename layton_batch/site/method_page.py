@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import orjson
 
 from layton_batch import __version__
-from layton_batch.columns import Table, columns
+from layton_batch.columns import text_table
 from layton_batch.files.atomic import file_digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.leaderboard import CONDITION, HIERARCHICAL, PAPER, UNCALIBRATED
@@ -15,9 +15,6 @@ from layton_batch.site.board import Board, RunSite
 from layton_batch.site.pages import HtmlTable, passage, plain_table, short_line
 from layton_batch.site.run_tables import frozen_manifest
 from layton_batch.site.sent import MOST_SYSTEMS
-
-_QUIET = ("name", "models", "prices", "prompts", "limits")
-"""Parts of a manifest that have a place of their own, or say nothing of what was asked."""
 
 
 def write_method_page(site: RunSite, systems: Sequence[str]) -> None:
@@ -29,8 +26,7 @@ def write_method_page(site: RunSite, systems: Sequence[str]) -> None:
     manifest, prompts = _table(frozen.get("manifest")), _table(frozen.get("prompts"))
     site.write(
         "method.html",
-        terms=_terms(site.board, site.here, has_hints=site.settings.hints is not None),
-        settings=list(_settings(manifest)),
+        terms=_terms(site.board, site.here, has_hints=site.manifest.items is not None),
         models=_shown("Models, as they were asked", _MODEL, map(_model, _tables(manifest.get("models")))),
         judges=_shown("Judges, as they were asked", _MODEL, map(_model, _tables(frozen.get("panel")))),
         revisions=_shown("Revisions of the manifest", _REVISION, map(_revision, _tables(frozen.get("revisions")))),
@@ -51,7 +47,6 @@ _METHODS = {
     PAPER: "The published method: the jury’s mean vote, corrected by the mean error on labelled answers.",
     UNCALIBRATED: CONDITION,
 }
-_FAILURES = "Abstained, unreadable and missing answers count as wrong."
 _OF_RULES = {
     "Right, partly right, wrong": "What the rule says of one answer; its word for a failure stands beside it.",
 }
@@ -82,12 +77,12 @@ def _terms(board: Board, here: Board | None, *, has_hints: bool) -> tuple[tuple[
     """Return each term of the board with its meaning."""
     how = "A rule grades every answer." if board.by_rule else _METHODS.get(board.method, "")
     boards, with_this_set = [board, here] if here else [board], " With this set chosen: "
-    score = " ".join(filter(None, (board.score_words, how, _FAILURES)))
+    score = f"{board.score_help} {how}".strip()
     meanings = {
         "Score": score,
         **({"This set": _THIS_SET} if here else {}),
-        "Intervals": with_this_set.join(shown.meaning for shown in boards),
-        "Rank range": with_this_set.join(shown.range_meaning for shown in boards),
+        "Intervals": with_this_set.join(shown.meanings[0] for shown in boards),
+        "Rank range": with_this_set.join(shown.meanings[1] for shown in boards),
         "Better than": _BETTER,
         **(_OF_RULES if board.by_rule else _OF_JURIES),
         **_OF_ALL,
@@ -107,17 +102,6 @@ def _tables(value: object) -> list[Mapping[str, object]]:
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
-def _settings(manifest: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    for key, value in manifest.items():
-        if key in _QUIET:
-            continue
-        for name, setting in _table(value).items():
-            if setting not in ({}, [], None):
-                yield short_line(f"{key}.{name}"), _value(setting)
-        if not isinstance(value, dict) and value is not None:
-            yield short_line(key), _value(value)
-
-
 def _value(value: object) -> str:
     return short_line(value if isinstance(value, str) else orjson.dumps(value).decode(), 300)
 
@@ -127,7 +111,7 @@ _REVISION = ("no.", "at", "changes", "SHA-256")
 
 
 def _shown(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> HtmlTable | None:
-    return plain_table(Table(columns(*names, text=names), tuple(map(tuple, rows))), caption)
+    return plain_table(text_table("", names, map(tuple, rows), text=names), caption)
 
 
 def _model(spec: Mapping[str, object]) -> tuple[str, ...]:

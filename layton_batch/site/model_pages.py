@@ -21,13 +21,12 @@ from layton_batch.site.board import RunSite
 from layton_batch.site.items import ListedItem, Tally
 from layton_batch.site.pages import short_line
 from layton_batch.site.run_tables import portions, replies, table
-from layton_batch.site.sent import SentRequests
 
 _SHOWN = ("place", "standing", "answer", "verdict", "vote")
 _RESULTS = {"right": "✓", "partly": "~", "wrong": "✗", "void": "✗", "disputed": "!", "open": "–"}
 
 
-def write_model_pages(site: RunSite, items: Sequence[ListedItem], sent: SentRequests) -> list[str]:
+def write_model_pages(site: RunSite, items: Sequence[ListedItem]) -> list[str]:
     """Write one page for each row of the board, and its answers for the comparison of two models.
 
     Return each row's marks, a letter an item; none where items are not compared. Raises DamagedTableError.
@@ -54,7 +53,6 @@ def write_model_pages(site: RunSite, items: Sequence[ListedItem], sent: SentRequ
                 f"models/{row.page}", "model.html", row=row,
                 row_here=on_this_set.get(row.key), tally=Tally(total, by_rule), categories=tallies,
                 replies=mine.select(_SHOWN).iter_rows(named=True), items=items, signs=_RESULTS,
-                settings=sent.settings_of(row.model),
             )  # fmt: skip
             if compares:
                 marks[place] = write_answers(site.building, place, mine.unique("place", keep="first"), len(items))
@@ -129,7 +127,8 @@ def write_compare_page(site: RunSite, items: Sequence[ListedItem], marks: Sequen
         if None not in pair:
             better[f"{pair[0]},{pair[1]}"] = (_percent(here), _percent(new), (low, high), (new_low, new_high))
     if marks:
-        _write_script(site.building, "items.js", "window.comparedItems", _items(folder, len(items)))
+        texts = [[item.question, item.reference] for item in items]
+        _write_script(site.building, "items.js", "window.comparedItems", texts)
     data = {
         "models": [board.name(row) for row in board.rows],
         "items": [[item.name, short_line(item.item_id, 60)] for item in items] if marks else [],
@@ -140,16 +139,6 @@ def write_compare_page(site: RunSite, items: Sequence[ListedItem], marks: Sequen
     }  # fmt: skip
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     site.write("compare.html", loads=True, data=text)
-
-
-def _items(folder: RunFolder, count: int) -> list[list[str]]:
-    """Return question and reference of each item; items that only predictions have come last, without both."""
-    parts = ("answer", "justification", "solution")
-    rows = table(folder, "items", ("question", *parts))
-    has_text = [pl.when(pl.col(part).str.strip_chars() != "").then(pl.col(part)) for part in parts]
-    texts = rows.select("question", reference=pl.coalesce(has_text)).iter_rows()
-    shown = [[short_line(question, LONGEST_TEXT), short_line(reference, LONGEST_TEXT)] for question, reference in texts]
-    return shown + [["", ""]] * (count - len(shown))
 
 
 def _percent(chance: float | None) -> float | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import cache, lru_cache
 from hashlib import sha256
+from itertools import compress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -278,18 +279,28 @@ def plain_table(
     """
     if not table.rows:
         return None
-    columns, lines = table.on(OutputForm.PAGE), list(table.cells(OutputForm.PAGE))
-    shown = [at for at, _ in enumerate(columns) if any(line[at] not in ("", NONE) for line in lines)]
+    lines = table.rows if table.total is None else [*table.rows, table.total]
+    columns = table.on(OutputForm.PAGE)
+    has_words = (any(column.cell(line) not in ("", NONE) for line in lines) for column in columns)
+    first, *others = compress(columns, has_words)
     rows = []
     for line in lines:
-        texts = [short_line(line[at], 500) for at in shown]
-        rows.append(HtmlRow([HtmlCell(texts[0], link=(links or {}).get(texts[0], "")), *texts[1:]]))
-    heads = [html_column(columns[at], own_heads, is_head=at == shown[0]) for at in shown]
+        name = short_line(first.cell(line), 500)
+        head = HtmlCell(name, link=(links or {}).get(name, ""))
+        rows.append(HtmlRow([head, *(_plain_cell(column, line) for column in others)]))
+    heads = [_html_column(column, own_heads, is_head=column is first) for column in (first, *others)]
     body, total = (rows, []) if table.total is None else (rows[:-1], rows[-1:])
     return HtmlTable(caption, heads, [HtmlBody(body)], total)
 
 
-def html_column(column: Column[Any], own_heads: Sequence[str] = (), *, is_head: bool) -> HtmlColumn:
+def _plain_cell(column: Column[Any], row: object) -> HtmlCell | str:
+    """Return a cell that is sorted by its exact value if its text shows less."""
+    text, value = short_line(column.cell(row), 500), column.read(row)
+    is_exact = column.is_text or value is None or str(value) == text
+    return text if is_exact else HtmlCell(text, sort=str(value))
+
+
+def _html_column(column: Column[Any], own_heads: Sequence[str], *, is_head: bool) -> HtmlColumn:
     """Return a page's column for a column of a document."""
     words = column.heading
     name = short_line(words) if words in own_heads else sentence(words.replace("\n", " "))

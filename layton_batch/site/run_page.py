@@ -6,11 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from layton_batch.clock import utc
-from layton_batch.columns import Table, columns
+from layton_batch.columns import text_table
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.runs.failure_words import failure_words
-from layton_batch.runs.status import JobStatus, RunState, Status
+from layton_batch.runs.status import OUTCOMES, JobStatus, RunState, Status
 from layton_batch.site.board import RunSite
 from layton_batch.site.pages import (
     NOTHING,
@@ -24,9 +24,8 @@ from layton_batch.site.pages import (
     short_line,
 )
 from layton_batch.states import Lifecycle
-from layton_batch.text import plural
+from layton_batch.text import duration, plural
 
-OUTCOMES = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
 MOST_BATCHES = 2_000
 _ROLES = {"predict": "answers", "judge": "verdicts", "rejudge": "verdicts on labelled answers"}
 _WORDS = {
@@ -62,7 +61,7 @@ def write_run_page(site: RunSite, status: Status) -> None:
         batch_counts=_batch_counts(status.batches),
         failures=_failures(site.folder, status),
         batches=HtmlTable(caption, _COLUMNS, [HtmlBody(rows, "batch-rows")], kind="cards batches") if rows else None,
-        begin=_moment(begin), end=_moment(end), took=_duration(end - begin) if end > begin else "",
+        begin=_moment(begin), end=_moment(end), took=duration(end - begin) if end > begin else "",
         more=max(len(sent) - MOST_BATCHES, 0), reused=_reused(reused),
     )  # fmt: skip
 
@@ -82,7 +81,7 @@ def _outcomes(caption: str, heads: Sequence[str], jobs: Sequence[JobStatus], by:
          *(f"{sum(getattr(job, name) for job in part):,}" for name in shown))
         for part in groups.values()
     )  # fmt: skip
-    return plain_table(Table(columns(*heads, *shown, text=heads), lines), caption)
+    return plain_table(text_table("", (*heads, *shown), lines, text=heads), caption)
 
 
 def _role(job: JobStatus) -> str:
@@ -98,7 +97,7 @@ def _failures(folder: RunFolder, status: Status) -> HtmlTable | None:
         for words, count in counts
     )
     names = ("provider", "job", "times", "message")
-    return plain_table(Table(columns(*names, text=("provider", "job", "message")), rows), "Messages of providers")
+    return plain_table(text_table("", names, rows, text=("provider", "job", "message")), "Messages of providers")
 
 
 # ---- batches -------------------------------------------------------------------------------------------------------
@@ -151,19 +150,10 @@ def _row(batch: Batch, role: str, begin: float, whole: float) -> HtmlRow:
         _moment(batch.submitted_at) or "not sent", short_line(batch.provider), short_line(batch.model),
         short_line(role), f"{batch.requests:,}", str(batch.attempt),
         HtmlCell(_state(batch), tone="bad" * is_bad, after=cells.remark(why) if why else NOTHING),
-        HtmlCell("" if took is None else _duration(took), sort="" if took is None else f"{took:.3f}"),
+        HtmlCell("" if took is None else duration(took), sort="" if took is None else f"{took:.3f}"),
         HtmlCell(after=cells.batch_time(name, start, width, is_bad)),
     ])  # fmt: skip
 
 
 def _moment(seconds: float | None) -> str:
     return f"{utc(seconds):%Y-%m-%d %H:%M}" if seconds else ""
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{plural(days, 'day')} {hours} h"
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

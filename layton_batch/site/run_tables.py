@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
 
 from layton_batch.clock import utc
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.manifest.form import ItemsTable, ScoringTable, SiteTable
 from layton_batch.scoring import history
-from layton_batch.site.pages import LONGEST, short_line
+from layton_batch.site.pages import LONGEST
 from layton_batch.states import PredictionKind
 
-DEFAULT_LEVEL = 0.95
 METRICS = ("answer_correct", "justification_correct", "both_correct")
 """Metrics on which people's labels say something."""
-_ADDRESS = re.compile(r"https?://[^\s@]+")
-_LOGO = re.compile(r"data:image/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2}")
-_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 def table(folder: RunFolder, name: str, columns: Sequence[str]) -> pl.DataFrame:
@@ -46,29 +42,27 @@ def selected(
 # ---- the manifest --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class BoardSettings:
-    """Settings of the manifest that the pages show; missing settings are empty or None.
+class PageManifest(BaseModel):
+    """Part of a frozen manifest that the pages show; without ``items`` there is none that can be read. ``logo``: a data
+    URL."""
 
-    ``hints``: how many, or the numbers of them, each a job of its own. ``links``: name and address of each. ``logo``: a
-    data URL. ``address``: URL of the published site, with a slash at its end. ``colours``: of charts by maker, as
-    ``#rrggbb``.
-    """
-
+    model_config = ConfigDict(frozen=True)
     name: str = ""
-    hints: int | str | None = None
-    metric: str = ""
-    method: str = ""
-    level: float = DEFAULT_LEVEL
-    source: str = ""
-    title: str = ""
-    description: str = ""
-    links: tuple[tuple[str, str], ...] = ()
-    logo: str = ""
-    license: str = ""
-    author: str = ""
-    address: str = ""
-    colours: Mapping[str, str] = field(default_factory=dict)
+    items: ItemsTable | None = None
+    scoring: ScoringTable = ScoringTable()
+    site: SiteTable = SiteTable()
+    logo: Annotated[str, Field(pattern=r"^(data:image/(png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2})?$")] = ""
+
+    @property
+    def hints(self) -> str:
+        """Return the numbers of hints that models are given, each a job of its own; empty if all are given none."""
+        levels = self.items.levels if self.items else ()
+        return ", ".join(map(str, levels)) if any(levels) else ""
+
+    @property
+    def address(self) -> str:
+        """Return the URL of the published site, with a slash at its end; empty if the manifest gives none."""
+        return f"{self.site.address.rstrip('/')}/" if self.site.address else ""
 
 
 def frozen_manifest(folder: RunFolder) -> Mapping[str, object]:
@@ -80,38 +74,13 @@ def frozen_manifest(folder: RunFolder) -> Mapping[str, object]:
     return frozen if isinstance(frozen, dict) else {}
 
 
-def board_settings(folder: RunFolder) -> BoardSettings:
-    """Read the frozen manifest; nothing but defaults where there is none that can be read."""
-    frozen = frozen_manifest(folder)
+def page_manifest(folder: RunFolder) -> PageManifest:
+    """Read the frozen manifest; defaults if it cannot be read, or holds what no manifest holds."""
+    frozen: Any = frozen_manifest(folder)
     try:
-        manifest: Any = frozen["manifest"]
-        items, scoring = manifest.get("items", {}), manifest.get("scoring", {})
-        site, hints = manifest.get("site") or {}, items.get("hints", 0)
-        links = ((short_line(name), _matching(_ADDRESS, link)) for name, link in site.get("links", {}).items())
-        colours = ((name, _matching(_COLOUR, colour)) for name, colour in site.get("colours", {}).items())
-        return BoardSettings(
-            name=short_line(manifest["name"]),
-            hints=", ".join(map(str, hints)) if isinstance(hints, list) else int(str(hints)),
-            metric=str(scoring.get("metric", "")),
-            method=str(scoring.get("method") or ""),
-            level=float(scoring.get("level", DEFAULT_LEVEL)),
-            source=short_line(items.get("source")),
-            title=short_line(site.get("title")),
-            description=short_line(site.get("description"), 1_000),
-            links=tuple((name, link) for name, link in links if link),
-            logo=_matching(_LOGO, frozen.get("logo")),
-            license=short_line(site.get("license")),
-            author=short_line(site.get("author")),
-            address=f"{address.rstrip('/')}/" if (address := _matching(_ADDRESS, site.get("address"))) else "",
-            colours={name: colour for name, colour in colours if colour},
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return BoardSettings()
-
-
-def _matching(pattern: re.Pattern[str], value: object) -> str:
-    """Return a text of this form; empty for any other value, as a manifest that was changed by hand may hold."""
-    return value if isinstance(value, str) and pattern.fullmatch(value) else ""
+        return PageManifest.model_validate({**frozen["manifest"], "logo": frozen.get("logo", "")})
+    except (ValueError, KeyError, TypeError):
+        return PageManifest()
 
 
 # ---- the board -----------------------------------------------------------------------------------------------------
@@ -135,14 +104,14 @@ def is_graded_by_rule(folder: RunFolder, metric: str) -> bool:
 def date_of_tables(folder: RunFolder) -> str:
     """Return the date of the leaderboard's snapshot, which a copy of the folder keeps: ``2026-11-21 04:10 UTC``.
 
-    Where there is no snapshot of this leaderboard, the date is of its file, or of the newest table. Raises FileError.
+    Where there is no snapshot of this leaderboard, the date is of its file; empty without a leaderboard. Raises
+    FileError.
     """
     board = folder.part("leaderboard", "leaderboard")
-    written = history.taken_at(folder.history, tables.read_part(board)) if board.exists() else None
-    if written is None:
-        paths = [board] if board.exists() else folder.tables.rglob("*.parquet")
-        written = max((path.stat().st_mtime for path in paths), default=None)
-    return "" if written is None else utc(written).strftime("%Y-%m-%d %H:%M UTC")
+    if not board.exists():
+        return ""
+    written = history.taken_at(folder.history, tables.read_part(board)) or board.stat().st_mtime
+    return utc(written).strftime("%Y-%m-%d %H:%M UTC")
 
 
 # ---- items and replies ---------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from pathlib import Path
 import orjson
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.site.pages import short_line
 from layton_batch.site.run_tables import table
 from layton_batch.states import Role
 
@@ -29,7 +28,6 @@ _BODIES = ("body", "params", "request")
 _SYSTEMS = ("system", "systemInstruction", "system_instruction", "instructions")
 _MESSAGES = ("messages", "contents", "input")
 _PICTURE = "(an image)"
-_MOST_SETTINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +41,11 @@ class SentRequest:
 class SentRequests:
     """The requests of a run's answers, by custom_id, also of answers that another run paid for.
 
-    ``systems``: the number of each system text, from 1; ``settings``: by model as pages name it, what its requests say
-    besides texts.
+    ``systems``: the number of each system text, from 1.
     """
 
     def __init__(self, folder: RunFolder, stack: ExitStack) -> None:
         self.systems: dict[str, int] = {}
-        self.settings: dict[str, dict[str, None]] = {}
         self._places: dict[str, tuple[mmap, int, int]] = {}
         reused = _reused(folder)
         own = sorted(folder.batches.glob(f"{Role.PREDICT}-*/request.jsonl"))  # ids begin with the job's role
@@ -67,7 +63,7 @@ class SentRequests:
             if paid_as in self._places:
                 self._places.setdefault(custom_id, self._places[paid_as])
 
-    def of(self, custom_id: str, model: str) -> SentRequest | None:
+    def of(self, custom_id: str) -> SentRequest | None:
         """Return the request as it was sent last; None if its batch file is missing."""
         if custom_id not in self._places:
             return None
@@ -76,9 +72,9 @@ class SentRequests:
             line = orjson.loads(content[start:end])
         except ValueError:
             return None
-        return self._sent(line, model) if isinstance(line, dict) else None
+        return self._sent(line) if isinstance(line, dict) else None
 
-    def _sent(self, line: Mapping[str, object], model: str) -> SentRequest:
+    def _sent(self, line: Mapping[str, object]) -> SentRequest:
         body = next((content for name in _BODIES if isinstance(content := line.get(name), dict)), line)
         systems = [text for name in _SYSTEMS for text in _texts(body.get(name))]
         texts: list[str] = []
@@ -86,17 +82,8 @@ class SentRequests:
         for message in messages if isinstance(messages, list) else [messages]:
             role = message.get("role") if isinstance(message, dict) else None
             (systems if role in ("system", "developer") else texts).extend(_texts(message))
-        settings = self.settings.setdefault(model, {})
-        if len(settings) <= _MOST_SETTINGS:
-            rest = {name: value for name, value in body.items() if name not in _SYSTEMS and name not in _MESSAGES}
-            settings[orjson.dumps(rest).decode()] = None
         system = "\n\n".join(systems)
         return SentRequest(self.systems.setdefault(system, len(self.systems) + 1) if system else 0, tuple(texts))
-
-    def settings_of(self, model: str) -> list[str]:
-        """Return the settings of a model's requests, a line each; none if they differ by item."""
-        lines = self.settings.get(model, {})
-        return [short_line(line, 2_000) for line in lines] if len(lines) <= _MOST_SETTINGS else []
 
 
 def _reused(folder: RunFolder) -> dict[str, tuple[Path, str]]:

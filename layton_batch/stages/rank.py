@@ -20,7 +20,6 @@ from pathlib import Path
 
 import polars as pl
 
-from layton_batch.clock import utc
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.files.table_columns import SCHEMAS, VERDICTS
@@ -319,15 +318,10 @@ def reader_notes(run: Run) -> list[str]:
 
 
 def _label_notes(run: Run) -> Iterator[str]:
-    """Yield the notes on a board's labels: changes since the run began, unreadable labels, labels of no prediction."""
+    """Yield the notes on a board's labels: unreadable labels, and labels of no prediction."""
     if not run.task.uses_jury:
         return
     labels, people, source = run.load_labels(), joined(run), run_source(run.folder)
-    change = labels.change
-    if change:
-        parts = [f"{count} {word}" for count, word in ((change.changed, "changed"), (change.gone, "gone")) if count]
-        since = utc(run.born).date()
-        yield ", ".join([f"+{plural(change.added, 'label')}", *parts]) + f" since {since}, when the run began"
     if unseen := _unseen(run):
         yield f"{plural(unseen, 'label')} not used: of an answer in the gold set that this run's jury did not judge"
     if ties := count_ties(people, run.rules.metric):
@@ -513,9 +507,9 @@ def _write_beside(run: Run, boards: RuleBoard | Sequence[JuryBoard]) -> None:
     else:
         board, people = boards[0], joined(run)
         pairs, is_small = all_pairs(board), board.votes.height <= MOST_PLANNED
-        if is_small and board.votes.height and (plan := outlook(board, length=0)).enough.labels:
-            now = plan.now.mean if board.labels.height else None
-            need = [{"labels": plan.enough.labels, "half_width_now": now, "half_width_then": plan.enough.mean}]
+        if is_small and board.votes.height and (plan := outlook(board, length=0)).enough:
+            now = plan.half_width_now if board.labels.height else None
+            need = [{"labels": plan.enough, "half_width_now": now, "half_width_then": plan.half_width_then}]
         write_record(_part(run, "judges"), _diagnosis(run, board, people) if is_small else None)
         rows = list(label_rows(run, people))
         if rows or _part(run, "labels").exists():

@@ -122,8 +122,7 @@ def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> I
     for path in changed_files(root, recorded):
         yield f"{path}: {CHANGED}" if path.exists() else f"{path}: is gone"
     actions = read_label_actions(folder)
-    yield from (f"{path}: {count} lines cannot be read" for path, count in actions.damaged.items())
-    yield from actions.foreign
+    yield from actions.passed_over
     yield from _check_log(folder, store)
     yield from (f"{path}: no row tells of this intent" for path in strange_intents(folder.intents, store))
 

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from layton_batch.annotate.labelling_app import App
 from layton_batch.annotate.server import AppKeys, listening, serving
-from layton_batch.annotate.session import Key, LabellingSession
+from layton_batch.annotate.session import AnswerKey, LabellingSession
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.open import read_run
 from layton_batch.settings import Settings
@@ -72,7 +72,7 @@ class Opened:
         assert found, self.get().text
         return {name: unescape(text) for name, text in found.items()}
 
-    def key(self, name: str) -> Key:
+    def key(self, name: str) -> AnswerKey:
         """Return item, provider, model and hints of an answer by what the page calls it."""
         key = self.session.answers.key_of(name)
         assert key is not None
@@ -99,7 +99,6 @@ class Opened:
     def settle(self) -> None:
         """Have the newest forecast hold the newest labels."""
         self.later.work()
-        self.session.forecaster.settle()
 
     def _kept(self, response: httpx.Response) -> httpx.Response:
         for one in (*response.history, response):
@@ -125,7 +124,6 @@ def served(root: Path) -> Iterator[str]:
         keys = AppKeys(at.getsockname()[1])
         with serving(App(session, keys, "ada").asgi(), at):
             yield keys.address
-        session.forecaster.settle()
 
 
 @contextmanager

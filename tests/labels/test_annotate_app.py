@@ -133,7 +133,7 @@ def test_several_people_label_a_share_twice_their_agreement_is_shown_and_dispute
         bob.settle()
         numbers = bob.get("/progress.json").json()
         assert numbers["disputed"] == len(shared)
-        assert numbers["agreement"].startswith(f"{len(shared)} answer")
+        assert numbers["agreement"].startswith(f"on {len(shared)} answer")
         assert numbers["people"] == ["ada: 10", f"bob: {len(theirs)}"]
         for left in range(len(shared), 0, -1):
             page = bob.get("/adjudicate").text

@@ -91,7 +91,7 @@ def test_labels_on_what_is_not_here_or_was_another_are_left_out_and_counted(
     annotations: list[dict[str, Any]], joined: dict[tuple[str, str], list[str]], apart: dict[str, int]
 ) -> None:
     found = join([parsed(**row) for row in annotations], votes(), {A: "a-2026", B: "shared-id"}, present)
-    assert {(who.model, item): sorted(given) for (who, item), given in found.by_prediction.items()} == joined
+    assert {(key.model, key.item_id): sorted(given) for key, given in found.by_prediction.items()} == joined
     assert found.apart == apart
 
 

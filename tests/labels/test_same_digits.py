@@ -47,7 +47,7 @@ def test_command_line_tables_and_pages_have_the_same_digits_for_a_target(
         assert f"{score} {interval} {ranks}" in " ".join(cells.split())
         (page,) = (one for one in models if one.startswith(row["model"]))
         assert f"Score, {items} {score} (95 % CI: {interval})" in page
-        assert f"Rank, {items} {row['rank']} (95 % rank range: {ranks})" in page
+        assert f"Rank, {items} {row['rank']} (rank range: {ranks})" in page
 
 
 def test_pages_say_how_many_people_gave_which_label_and_that_a_decision_settled_it_and_name_nobody(

@@ -6,13 +6,14 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import itemgetter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.columns import DATA, FOR_PEOPLE, Column, OutputForm, Table, columns
+from layton_batch.columns import DATA, FOR_PEOPLE, Column, OutputForm, Table, text_table
 from layton_batch.records import JsonValue
 from layton_batch.reports import table as tables
 from layton_batch.reports.table import as_csv, as_html, as_markdown, show
@@ -36,7 +37,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def one(cell: JsonValue) -> Table[Sequence[JsonValue]]:
-    return Table(columns("name", "figure"), ((cell, 1),))
+    return text_table("", ("name", "figure"), ((cell, 1),))
 
 
 def test_a_column_is_said_once_and_stands_where_it_belongs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +55,7 @@ def test_a_column_is_said_once_and_stands_where_it_belongs(capsys: pytest.Captur
 
 @given(texts, texts)
 def test_no_text_breaks_out_of_its_cell(first: str, second: str) -> None:
-    table = Table(columns("a", "b", text=2), ((first, second),))
+    table = text_table("", ("a", "b"), ((first, second),), text=2)
     (_, row) = csv.reader(io.StringIO(as_csv(table)))
     assert len(row) == 2
     header, _, line, *rest = as_markdown(table).split("\n")
@@ -76,7 +77,8 @@ def test_money_stays_readable_in_markdown_and_mathematics_is_none() -> None:
 
 def test_the_widest_text_gives_way_and_figures_never(capsys: pytest.CaptureFixture[str]) -> None:
     long = "provider/a-model-with-a-name-that-no-screen-holds-" + "x" * 60
-    show(Table(columns("model", "note", "figure", text=2), ((long, "a sentence that is not so short", "83.3–92.9"),)))
+    row = (long, "a sentence that is not so short", "83.3–92.9")
+    show(text_table("", ("model", "note", "figure"), (row,), text=2))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert "83.3–92.9" in lines[1]
@@ -84,7 +86,8 @@ def test_the_widest_text_gives_way_and_figures_never(capsys: pytest.CaptureFixtu
 
 
 def test_rich_markup_and_control_characters_are_only_text(capsys: pytest.CaptureFixture[str]) -> None:
-    show(Table(columns("[red]head[/]"), (("[bold]x[/] \x1b[31m\u202e\nnext",),), "[b]title[/]", ("[i]note[/]\nrow",)))
+    table = text_table("[b]title[/]", ("[red]head[/]",), (("[bold]x[/] \x1b[31m\u202e\nnext",),))
+    show(replace(table, notes=("[i]note[/]\nrow",)))
     shown = capsys.readouterr().out
     assert all(text in shown for text in ("[red]head[/]", "[bold]x[/]", "[b]title[/]", "[i]note[/] row"))
     assert not {"\x1b", "\u202e"} & set(shown)
@@ -94,7 +97,7 @@ def test_rich_markup_and_control_characters_are_only_text(capsys: pytest.Capture
 def test_no_column_is_lost_however_narrow_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     names = [f"judge-number-{number}-of-nine" for number in range(9)]
     figures = [f"+{number}.5 ± 12.5" for number in range(9)]
-    show(Table(columns("maker", *names), (("Fieldstone", *figures),)))
+    show(text_table("", ("maker", *names), (("Fieldstone", *figures),)))
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.split("  ")[0].startswith("Fieldstone")
     assert [figure for figure in figures if figure not in last] == []

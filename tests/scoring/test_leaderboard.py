@@ -162,7 +162,7 @@ def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board() -> 
     board = lb.leaderboard(rows)
     assert [row["failures"] for row in board.as_json()] == [  # type: ignore[attr-defined]
         {"no_answer": 1},
-        {f"a_kind_of_length_{i}": i + 1 for i in range(10)},
+        {f"a_kind_of_length_{letter}": times for times, letter in enumerate("abcdefghij", 1)},
     ]
     lines = shown(board).partition("not right, by kind\n")[2].splitlines()
     assert max(map(len, lines)) <= 80  # what does not fit is one column

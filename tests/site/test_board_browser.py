@@ -80,7 +80,7 @@ def test_an_address_brings_back_what_was_chosen(browser: Browser, site: Path) ->
 
 
 ATTACKS = PAYLOADS[:15]
-CELLS = "a bdi, .c-score, .c-interval, .c-spread span, .c-alike"
+CELLS = "a bdi, .c-score, .c-interval, .c-range span, .c-alike"
 SHOWN = f"""[...document.querySelectorAll('tbody tr')].filter((n) => n.checkVisibility()).map(
     (n) => [...n.querySelectorAll('{CELLS}')].map((one) => one.textContent))"""
 NEW = [["alpha-9", "80.0", "78.1–81.6", "1–2", "A"], ["beta-10", "70.0", "68.1–71.6", "1–3", "A"]]

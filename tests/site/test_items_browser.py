@@ -56,7 +56,7 @@ def test_the_items_on_which_people_and_jury_disagree_are_found_and_the_address_k
 
 def test_an_address_with_filters_opens_with_them(browser: Browser, items: Path) -> None:
     tab = browser.open(items)
-    tab.run("location.hash = '#q=item&standing=all+wrong&failing=alpha-9'")
+    tab.run("location.hash = '#q=item&band=none&failing=alpha-9'")
     tab.run("window.dispatchEvent(new HashChangeEvent('hashchange'))")
     assert shown(tab) == ["item 2"]
     assert tab.run("document.querySelector('[data-search]').value") == "item"

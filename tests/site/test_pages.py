@@ -119,10 +119,10 @@ def test_the_bill_is_that_of_the_command_with_unknown_prices_and_lower_bounds(tm
     run.table("usage", [{**first, **nothing, "provider": "together"}, {**second, **nothing}, *rows])
     run.unknown = [UnknownCost("openai", str(second["model"]), Role.PREDICT, Decimal("1.25"), answered=True)]
     text = shown(run, "cost.html")
-    assert "together 1 unknown unknown unknown" in text
-    assert "beta-10 answers 4 5,000 0 2,000 500 at least $0.0093 at least $0.0186" in text
-    assert "gamma-2 answers 4 5,000 0 2,000 500 $0.0124 $0.0248 $0.0124 50%" in text
-    assert "Total 12 at least $0.0310 at least $0.0620 at least $0.0310 50%" in text
+    assert "together alpha-9 predict 1 1,250 0 500 125 unknown unknown unknown" in text
+    assert "beta-10 predict 4 5,000 0 2,000 500 at least $0.0093 at least $0.0186" in text
+    assert "gamma-2 predict 4 5,000 0 2,000 500 $0.0124 $0.0248 $0.0124 50%" in text
+    assert "total 12 15,000 0 6,000 1,500 at least $0.0310 at least $0.0620 at least $0.0310 50%" in text
     assert "not in these sums: $1.25." in text
     assert "$0.00 " not in text
 
@@ -244,9 +244,9 @@ def test_every_batch_has_a_line_with_its_time_and_why_it_ended_so(tmp_path: Path
     place = {"job_id": status.jobs[0].id, "run_id": run.folder.root.name, "batch_id": "batch-1"}
     attempts: Any = [SimpleNamespace(**place, custom_id=str(n)) for n in range(3)]
     text = shown(run, "run.html", replace(status, batches=(second, first), failed=attempts))
-    for fact in ("2 h 0 min.", "collected, expired too late", "batch_abc", "3 <b>quota</b> is over"):
+    for fact in ("2.0 h.", "collected, expired too late", "batch_abc", "3 <b>quota</b> is over"):
         assert fact in text
-    assert text.index("1 h 1 min") < text.index("too late")
+    assert text.index("1.0 h") < text.index("too late")
 
 
 def test_the_method_has_manifest_revisions_and_hashes_and_no_place_of_this_machine(tmp_path: Path) -> None:
@@ -258,7 +258,13 @@ def test_the_method_has_manifest_revisions_and_hashes_and_no_place_of_this_machi
     }  # fmt: skip
     run.folder.manifest.write_bytes(orjson.dumps(frozen))
     text = shown(run, "method.html")
-    for fact in ("scoring.metric", "the run began d1gest", "abc123", "scores.parquet", "Solve {{ question }}"):
+    for fact in (
+        '"metric": "both_correct"',
+        "the run began d1gest",
+        "abc123",
+        "scores.parquet",
+        "Solve {{ question }}",
+    ):
         assert fact in text
     assert "/secret/place" not in text
 

@@ -85,7 +85,7 @@ class FabricatedRun:
         manifest = {
             "name": self.words.name,
             "task": self.words.name,
-            "items": {"split": "llm", "hints": 0},
+            "items": {"source": "items.jsonl", "split": "llm", "hints": 0},
             "scoring": {"metric": "both_correct", "level": 0.95},
         }
         self.folder.manifest.write_bytes(orjson.dumps({"manifest": manifest}))
