@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -49,8 +50,10 @@ WIDE, NARROW = (860, 360), (300, 300)
 WIDTH, ROW_WIDTH, ROW_HEIGHT = 340, 250, 22
 """Pixels of the plotting area across, beside names too, and of one row: with its names a chart fits a phone."""
 LONGEST_NAME = 24
-MOST_MODELS, MOST_NAMES, MOST_LINES, MOST_COLUMNS = 200, 25, 5, 24
-"""Limits of a chart: models, names beside dots, lines that are shown at first, columns of a grid."""
+MOST_MODELS, MOST_NAMES, MOST_LINES, MOST_AXES, MOST_COLUMNS = 200, 25, 5, 12, 24
+"""Limits of a chart: models, names beside dots, lines that are shown at first, axes of a radar, columns of a grid."""
+LEAST_AXES, LEAST_ITEMS = 5, 5
+"""Least numbers for a radar: of categories, and of items in each."""
 FOLDER = "charts"
 SHARED = "share"
 """Name of the picture that stands for the board where its address is shared."""
@@ -143,6 +146,7 @@ def _charts(site: RunSite) -> Iterator[Chart]:
         *(chart for quantity in _QUANTITIES for chart in on_each(lambda shown: _against(shown, *quantity))),  # noqa: B023
         _bars(rates.by_category, "categories", "Score by category", f"{words}."),
         _grid(colours, rates),
+        _radar(colours, rates),
         _bars(rates.by_picarats, "difficulty", "Score by picarats", f"{words}, by how many picarats an item is worth."),
         *on_each(_hints),
         *on_each(lambda shown: _history(boards, "set_score" if shown is here else "score", colours)),
@@ -310,6 +314,54 @@ def _grid(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
     return Chart("grid", "Score by category and model", words, {"": form})
 
 
+def _radar(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
+    axes = [name for name, shares in rates.by_category.items() if len(shares) >= LEAST_ITEMS][:MOST_AXES]
+    names = [name for name in models if name in rates.by_model][:MOST_MODELS]
+    if len(axes) < LEAST_AXES or not names:
+        return None
+    turns = [2 * math.pi * at / len(axes) for at in range(len(axes))]
+
+    def ring(shares: Sequence[float]) -> list[Row]:
+        """Place a corner on each axis, and the first once more."""
+        corners = [*zip(shares, turns, strict=True), (shares[0], turns[0])]
+        return [
+            {"x": share * math.sin(turn), "y": share * math.cos(turn), "order": order}
+            for order, (share, turn) in enumerate(corners)
+        ]
+
+    web = [{**corner, "name": f"{part}"} for part in (0.25, 0.5, 0.75, 1.0) for corner in ring([part] * len(axes))]
+    rim = [
+        {**corner, "name": shortened(axis, 16), "side": _side(turn)}
+        for corner, axis, turn in zip(ring([1.08] * len(axes)), axes, turns, strict=False)
+    ]
+    scale = alt.Scale(domain=[-1.15, 1.15], nice=False)
+    place = {"x": alt.X("x:Q", axis=None, scale=scale), "y": alt.Y("y:Q", axis=None, scale=scale)}
+    order = alt.Order("order:Q")
+    under = [
+        alt.Chart(table(web)).mark_line(color=GRID, strokeWidth=1, aria=False)
+        .encode(detail=alt.Detail("name:N"), order=order, **place),
+        alt.Chart(table(rim)).mark_text(align=alt.expr("datum.side"), color=INK)
+        .encode(text=NAME, **place),
+    ]  # fmt: skip
+    words = (
+        f"Share right by {rates.judge}, from 0 in the middle to 100 % at the rim. Categories of at least "
+        f"{LEAST_ITEMS} items."
+    )
+    lines: dict[str, tuple[str, list[Row]]] = {}
+    for name in names:
+        shares = [rates.by_model[name].get(axis, 0.0) for axis in axes]
+        texts = (f"{axis} {share:.0%}" for axis, share in zip(axes, shares, strict=True))
+        lines[name] = ", ".join(texts), ring(shares)
+    return _lines("radar", "Categories by model", words, lines, models, under, 240, order=order, **place)
+
+
+def _side(turn: float) -> str:
+    """Return the alignment of a name at the rim, so that the name grows away from the web."""
+    if abs(math.sin(turn)) < 0.2:
+        return "center"
+    return "left" if math.sin(turn) > 0 else "right"
+
+
 # ---- lines ---------------------------------------------------------------------------------------------------------
 
 
@@ -319,14 +371,15 @@ def _lines(
     words: str,
     lines: Mapping[str, tuple[str, Sequence[Row]]],
     colours: Mapping[str, str],
-    x: alt.X,
+    under: Sequence[alt.Chart] = (),
+    width: int = WIDTH,
+    **encoding: Any,
 ) -> Chart:
-    """Draw a line of scores for each model: the first ones with a legend for the file, and all for the page, where a
-    reader chooses.
+    """Draw a line for each model: the first ones with a legend for the file, and all for the page, where a reader
+    chooses.
 
-    ``lines``: the description and the points of each line, in the legend's order.
+    ``lines``: the description and the points of each line, in the legend's order; ``encoding``: where the points are.
     """
-    y = alt.Y("score:Q", title="Score (%)", scale=alt.Scale(zero=False))
     labels = {model: f"{model}: {text}" for model, (text, _) in lines.items()}
     legend = [(model, colours.get(model, BLUE)) for model in lines]
 
@@ -335,13 +388,17 @@ def _lines(
         rows = [{**point, "name": model, "label": labels[model]} for model, _ in shown for point in lines[model][1]]
         chart = alt.Chart(table(rows)).mark_line(strokeWidth=2)
         colour = alt.Color("name:N", scale=scale, legend=key)
-        return layered([chart.encode(color=colour, description=LABEL, x=x, y=y)], WIDTH, 240)
+        return layered([*under, chart.encode(color=colour, description=LABEL, **encoding)], width, 240)
 
     first = legend[:MOST_LINES]
     key = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=180, symbolType="stroke", symbolStrokeWidth=3)
     words += f" The file has the first {len(first)} of {len(lines)} models." * (len(lines) > len(first))
     marks = {label: at for at, label in enumerate(labels.values())}
     return Chart(name, title, words, {"": form(first, key), "-page": form(legend, None)}, legend, len(first), marks)
+
+
+def _score_axis() -> alt.Y:
+    return alt.Y("score:Q", title="Score (%)", scale=alt.Scale(zero=False))
 
 
 def _hints(board: Board) -> Chart | None:
@@ -362,7 +419,7 @@ def _hints(board: Board) -> Chart | None:
     x = alt.X("hints:O", title="Hints", axis=alt.Axis(labelAngle=0))
     words = "Scores of models by how many hints they were given. Elsewhere, @1 behind a name is 1 hint."
     colours = {row.model: row.colour for row in board.rows}
-    return _lines("hints", "Scores by hints", words, lines, colours, x)
+    return _lines("hints", "Scores by hints", words, lines, colours, x=x, y=_score_axis())
 
 
 def _history(boards: Sequence[BoardSnapshot], column: str, colours: Mapping[str, str]) -> Chart | None:
@@ -384,7 +441,7 @@ def _history(boards: Sequence[BoardSnapshot], column: str, colours: Mapping[str,
     x = alt.X("at:T", title=None, scale=alt.Scale(type="utc", domain=ends), axis=axis)
     words = "Scores of today’s models on each board that the run ended with."
     by_name = {short_line(name): colours.get(short_line(row["model"]), BLUE) for name, row in today.items()}
-    return _lines("history", "Scores over refreshes", words, lines, by_name, x)
+    return _lines("history", "Scores over refreshes", words, lines, by_name, x=x, y=_score_axis())
 
 
 def _milliseconds(snapshot: BoardSnapshot) -> int:
