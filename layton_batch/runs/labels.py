@@ -1,8 +1,9 @@
 """The labels of a run: its gold set and annotations as they are now, each time it is scored, and what people did in the
 labelling app.
 
-The run keeps a copy of the gold set as it was when it began: what is judged again is made from it. A source that cannot
-be read gives way to the newest copy, and that is said.
+The run keeps a copy of gold set and annotations as they were when it began: what is judged again is made from the gold
+set's, and what became of the labels since is counted from them. A source that cannot be read gives way to the newest
+copy, and that is said.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from layton_batch.scoring.annotations import (
     parse_annotations,
 )
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.gold import BUNDLED, GoldSet, bundled_gold, gold_rows, parse_gold
+from layton_batch.scoring.gold import BUNDLED, HUMAN, GoldSet, bundled_gold, gold_rows, parse_gold
 from layton_batch.settings import Settings
 from layton_batch.text import plural
 
@@ -255,6 +256,18 @@ def _parse_action(row: object, location: RowLocation) -> LabelAction:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class LabelChange:
+    """Numbers of labels that differ from those at the run's beginning."""
+
+    added: int = 0
+    changed: int = 0
+    gone: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.gone)
+
+
 _MOST_NOTED = 5
 """Lines that are named one by one."""
 
@@ -268,6 +281,7 @@ class Labels:
 
     gold: GoldSet | None = None
     annotations: tuple[Annotation, ...] = ()
+    change: LabelChange = field(default_factory=LabelChange)
     notes: tuple[str, ...] = ()
     digest: str = ""
     unsure: float = 0.0
@@ -315,13 +329,14 @@ class LabelSources:
             parse_annotations(read_rows(source, self.manifest.folder, self.settings, self.clock))
 
     def keep_first(self, gold: GoldSet | None) -> None:
-        """Copy the gold set at the run's beginning, unless there is a copy, and begin one of the annotations."""
+        """Copy the labels at the run's beginning, unless there is a copy. A source named later is copied as empty."""
         gold_source, source = self._sources
         if gold is not None and gold_source is not None and not self.folder.gold(gold_source).exists():
             _write(self.folder.gold(gold_source), gold_rows(frozen_gold(self.manifest, gold)))
         if source is not None and not (copy := self.folder.annotations(source)).exists():
+            has_begun = self.folder.part("items", "items").exists()
             with suppress(FileError):
-                _write(copy, ())
+                _write(copy, () if has_begun else map(annotation_row, self._annotations([], keep=False)))
 
     # ---- one reading -------------------------------------------------------------------------------------------------
 
@@ -347,13 +362,13 @@ class LabelSources:
         gold = self._gold(notes)
         actions = read_label_actions(self.folder)
         notes += _action_notes(actions)
-        annotations = [*self._annotations(notes), *self.imported(), *actions.labels()]
-        labelled = (gold.labelled.select(PREDICTION).n_unique() if gold else 0) + len(latest(annotations))
-        unsure, _ = actions.unsure()
-        share = unsure / max(unsure + labelled, 1)
+        annotations = [*self._annotations(notes, keep=True), *self.imported(), *actions.labels()]
+        marks, (unsure, _) = _marks(gold, annotations), actions.unsure()
+        share = unsure / max(unsure + len(marks), 1)
         return Labels(
             gold=gold,
             annotations=tuple(annotations),
+            change=_changed(self._first(), marks),
             notes=tuple(notes),
             digest=_digest(
                 chain(
@@ -369,31 +384,33 @@ class LabelSources:
         source, _ = self._sources
         if source is None:
             return None
-        first = self.folder.gold(source)
-        newest = first.with_name(f"{first.stem}.newest.jsonl")
-        copy = newest if newest.exists() else first
-        return self._from(source, copy, newest, lambda rows: parse_gold(rows.placed()), gold_rows, None, notes)
+        return self._from(
+            source, self.folder.gold(source), lambda rows: parse_gold(rows.placed()), gold_rows, None, notes
+        )
 
-    def _annotations(self, notes: list[str]) -> list[Annotation]:
+    def _annotations(self, notes: list[str], *, keep: bool) -> list[Annotation]:
         _, source = self._sources
         if source is None:
             return []
-        copy = self.folder.annotations(source)
-        return self._from(source, copy, copy, parse_annotations, partial(map, annotation_row), [], notes)
+        first = self.folder.annotations(source)
+        return self._from(source, first, parse_annotations, partial(map, annotation_row), [], notes, keep=keep)
 
     def _from(
         self,
         source: str,
-        copy: Path,
-        newest: Path,
+        first: Path,
         parse: Callable[[Rows], Content],
         rows_of: Callable[[Content], Iterable[Mapping[str, object]]],
         nothing: Content | None,
         notes: list[str],
+        *,
+        keep: bool = True,
     ) -> Content:
-        """Read a source of labels, or its ``copy``. ``newest``: where a copy of what was read goes, if there is a copy
-        already, in case the source cannot be read later. ``nothing``: what stands for a source without a copy that
-        cannot be read; None: then its error is raised."""
+        """Read a source of labels, or its newest copy. ``first``: the copy of the run's beginning. ``nothing``: what
+        stands for a source without a copy that cannot be read; None: then its error is raised. ``keep``: copy what was
+        read, if there is a first copy, in case the source cannot be read later."""
+        newest = first.with_name(f"{first.stem}.newest.jsonl")
+        copy = newest if newest.exists() else first
         has_copy = copy.exists() and copy.stat().st_size > 0
         if self.only_copies and has_copy:
             return parse(self._stored(copy))
@@ -412,7 +429,7 @@ class LabelSources:
                 raise
             notes.append(f"{error}; no labels are taken from there")
             return nothing
-        if copy.exists() and not _holds(copy, rows_of(content)):
+        if keep and copy.exists() and not _holds(copy, rows_of(content)):
             with suppress(FileError):  # the old copy stays if the folder cannot be written
                 _write(newest, rows_of(content))
         return content
@@ -461,6 +478,16 @@ class LabelSources:
                 ) from error
         return annotations
 
+    def _first(self) -> Mapping[tuple[object, ...], object]:
+        """Read the labels of the run's beginning, by subject."""
+        gold, annotations = None, list[Annotation]()
+        gold_source, source = self._sources
+        if gold_source is not None and (copy := self.folder.gold(gold_source)).exists():
+            gold = parse_gold(self._stored(copy).placed())
+        if source is not None and (copy := self.folder.annotations(source)).exists() and copy.stat().st_size:
+            annotations = parse_annotations(self._stored(copy))
+        return _marks(gold, annotations)
+
 
 def _action_notes(actions: LabelActions) -> Iterator[str]:
     """Yield the notes on the labelling app's logs."""
@@ -469,6 +496,25 @@ def _action_notes(actions: LabelActions) -> Iterator[str]:
         yield f"{plural(more, 'more line')} of the labelling app's files passed over"
     if note := actions.unsure_note():
         yield note
+
+
+def _marks(gold: GoldSet | None, annotations: Sequence[Annotation]) -> dict[tuple[object, ...], object]:
+    """Return every label by its subject."""
+    marks: dict[tuple[object, ...], object] = {}
+    if gold:
+        labels = gold.labelled.select(*PREDICTION, *HUMAN.values()).iter_rows()
+        marks = {("gold", *label[: len(PREDICTION)]): label[len(PREDICTION) :] for label in labels}
+    for about, annotation in latest(annotations).items():
+        marks[("annotation", *about)] = annotation.marks
+    return marks
+
+
+def _changed(then: Mapping[tuple[object, ...], object], now: Mapping[tuple[object, ...], object]) -> LabelChange:
+    return LabelChange(
+        added=len(now.keys() - then.keys()),
+        changed=sum(now[key] != then[key] for key in now.keys() & then.keys()),
+        gone=len(then.keys() - now.keys()),
+    )
 
 
 def _holds(path: Path, rows: Iterable[Mapping[str, object]]) -> bool:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import polars as pl
 
+from layton_batch.clock import utc
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.files.table_columns import SCHEMAS, VERDICTS
@@ -318,10 +319,15 @@ def reader_notes(run: Run) -> list[str]:
 
 
 def _label_notes(run: Run) -> Iterator[str]:
-    """Yield the notes on a board's labels: unreadable labels, and labels of no prediction."""
+    """Yield the notes on a board's labels: changes since the run began, unreadable labels, labels of no prediction."""
     if not run.task.uses_jury:
         return
     labels, people, source = run.load_labels(), joined(run), run_source(run.folder)
+    change = labels.change
+    if change:
+        parts = [f"{count} {word}" for count, word in ((change.changed, "changed"), (change.gone, "gone")) if count]
+        since = utc(run.born).date()
+        yield ", ".join([f"+{plural(change.added, 'label')}", *parts]) + f" since {since}, when the run began"
     if unseen := _unseen(run):
         yield f"{plural(unseen, 'label')} not used: of an answer in the gold set that this run's jury did not judge"
     if ties := count_ties(people, run.rules.metric):

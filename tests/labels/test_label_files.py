@@ -34,7 +34,9 @@ def test_importing_twice_changes_nothing_and_a_later_label_takes_the_place_of_an
     taken = imported(root, "first.jsonl", first)
     assert taken == {"run": root.name, "added": len(said), "changed": 0, "unchanged": 0, "strangers": 0, "replaced": 0,
                      "stranger_rows": [], "outdated": 0, "unnamed": 0}  # fmt: skip
-    assert {row["score"] for row in board(root, "--this-set")} == {0.0}
+    rows, notes = board_and_notes(root, "--this-set")
+    assert {row["score"] for row in rows} == {0.0}
+    assert f"+{len(said)} labels since" in notes
     before = folder(root)
     assert imported(root, "first.jsonl", first) == taken | {"added": 0, "unchanged": len(said)}
     assert folder(root) == before

@@ -57,6 +57,7 @@ def test_annotations_are_used_as_they_are_now_and_a_bad_row_stops_a_scoring_but_
     write_rows(file, [label(one, False) for one in said])
     rows, notes = board_and_notes(root)
     assert {(row["method"], row["set_score"]) for row in rows} == {("hierarchical", 0.0)}
+    assert f"+{len(said)} labels since 2026-11-18, when the run began" in notes
     write_rows(file, [label(one, True) for one in said[1:]])
     publish(root)
     good = tables.read(root / "tables", "leaderboard")
@@ -83,9 +84,11 @@ def test_a_gold_set_edited_since_is_used_and_what_it_began_with_stays_in_the_fol
     kept = {path: path.read_bytes() for path in root.glob("gold-*.jsonl")}
     human = ("human_answer_correct", "human_justification_correct", "human_both_correct")
     rows = [row if row[human[0]] is None else row | dict.fromkeys(human, True) for row in gold_rows()]
+    assert "since" not in board_and_notes(root, *paper)[1]
     write_rows(gold, rows)
-    after, _ = board_and_notes(root, *paper)
+    after, notes = board_and_notes(root, *paper)
     assert min(row["score"] for row in after) > max(before.values())
+    assert "changed since 2026-11-18" in notes
     assert {path: path.read_bytes() for path in kept} == kept
     gold.unlink()
     gone, notes = board_and_notes(root, *paper)
