@@ -128,7 +128,7 @@ def test_a_board_shows_itself_escaped_and_is_drawn() -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "66.7" in page
     drawn = board.plot().to_dict()
-    assert [layer["mark"]["type"] for layer in drawn["layer"]] == ["rule", "circle"]
+    assert [layer["mark"]["type"] for layer in drawn["layer"]] == ["bar", "circle", "text"]
     assert "<svg" in vl_convert.vegalite_to_svg(board.plot().to_json())
 
 

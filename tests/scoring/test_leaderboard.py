@@ -152,7 +152,7 @@ def test_kinds_are_counted_and_bad_marks_refused() -> None:
 
 
 def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board() -> None:
-    kinds = [f"a_kind_of_length_{i}" for i in range(10) for _ in range(i + 1)]
+    kinds = [f"a_kind_of_length_{letter}" for times, letter in enumerate("abcdefghij", 1) for _ in range(times)]
     of_few = ["no_answer", *[None] * 54]
     rows = [
         {"model": model, "item_id": f"i{number}", "score": float(kind is None), "flag": kind}
