@@ -143,8 +143,6 @@ def _opened(inputs: _Inputs, request_digest: str | None, latest: bytes | None = 
         if request_digest is not None:
             born = clock.now() if inputs.begins_at is None else inputs.begins_at
             store.enter(manifest.identity(), manifest.frozen_json(), __version__, born)
-        for written in (folder.root, folder.batches):  # a process whose session broke writes no file any more
-            stack.enter_context(atomic.guarded(written, store.require_session))
         check_files(store, folder)
         stack.enter_context(recording(store, folder))
         if request_digest is not None:
