@@ -24,6 +24,7 @@ from functools import cache
 from importlib.resources import files
 from math import ceil
 
+from layton_batch import model_table
 from layton_batch.costs.rates import PER_MILLION, Price, RateStep, charge
 from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Usage
 from layton_batch.states import Role
@@ -166,8 +167,6 @@ def _assumed_output(spec: ModelSpec, budget: int) -> int:
     """Return the most output tokens if the manifest states no limit: the limit that the request always states, else an
     allowance. The result is at most the model's own limit, if that is known.
     """
-    from layton_batch import model_table  # loads pydantic, which reports of costs need not
-
     if (stated := model_table.STATED_LIMITS.get(spec.provider)) is not None:
         alone, beside_a_budget = stated
         return budget + beside_a_budget if budget else alone
@@ -175,7 +174,7 @@ def _assumed_output(spec: ModelSpec, budget: int) -> int:
     model_entry = model_table.load().model(spec.provider, spec.model)
     real = model_entry.max_output_tokens if model_entry is not None else None
     most = budget + VISIBLE_OUTPUT if budget else allowance
-    return most if real is None else min(most, real.fact)
+    return most if real is None else min(most, real)
 
 
 def _integers(params: Mapping[str, JsonValue], keys: tuple[str, ...]) -> list[int]:

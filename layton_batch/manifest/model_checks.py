@@ -16,7 +16,7 @@ from layton_batch.clock import Clock, utc
 from layton_batch.costs.estimate import bundled_priors
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.model_table import KnownModel, KnownModels, ModelEnd
+from layton_batch.model_table import KnownModel, KnownModels
 from layton_batch.records import ModelSpec
 from layton_batch.settings import Settings
 from layton_batch.states import Role
@@ -95,50 +95,52 @@ def who(provider: str, model: str, names: Sequence[str]) -> str:
 
 def _findings(spec: ModelSpec, table: KnownModels, today: date) -> Iterator[_ModelFinding]:
     for stated in table.wire_refusals(spec.provider):
-        for name in (name for name in stated.fact.parameters if name in spec.params):
-            reason = f"has params.{name}, which {stated.fact.wire} refuses: leave it out"
+        for name in (name for name in stated.refuses if name in spec.params):
+            reason = f"has params.{name}, which {stated.wire} refuses: leave it out"
             yield _ModelFinding(reason, f"{stated.source}, {stated.as_of}")
     model = table.model(spec.provider, spec.model)
     if model is None:
         return
-    if (end := model.end) is not None and (sentence := _retirement(end.fact, today)):
-        yield _ModelFinding(sentence, f"{end.source}, {end.as_of}", end.fact.announced and today >= end.fact.day)
-    if (batch := model.runs_as_batch) is not None and not batch.fact:
+    if sentence := _retirement(model, today):
+        yield _ModelFinding(
+            sentence, model.sources["ends" if model.ends else "may_end"], model.ends is not None and today >= model.ends
+        )
+    if model.batch is False:
         reason = f"is not run as a batch by {spec.provider}: name another model, or another provider of it"
-        yield _ModelFinding(reason, f"{batch.source}, {batch.as_of}")
+        yield _ModelFinding(reason, model.sources["batch"])
     yield from _of_settings(spec, model)
 
 
-def _retirement(end: ModelEnd, today: date) -> str:
-    """Describe a model's retirement; empty while it is far."""
-    instead = f": use {end.replacement}" if end.replacement else ""
-    if (end.day - today).days > NOTICE_DAYS:
+def _retirement(model: KnownModel, today: date) -> str:
+    """Describe a model's retirement; empty while it is far or unknown."""
+    instead = f": use {model.replacement}" if model.replacement else ""
+    day = model.ends or model.may_end
+    if day is None or (day - today).days > NOTICE_DAYS:
         return ""
-    if not end.announced:
-        return f"may be shut down from {end.day} on{instead}"
-    return f"was shut down on {end.day}{instead}" if today >= end.day else f"will be shut down on {end.day}{instead}"
+    if model.ends is None:
+        return f"may be shut down from {day} on{instead}"
+    return f"was shut down on {day}{instead}" if today >= day else f"will be shut down on {day}{instead}"
 
 
 def _of_settings(spec: ModelSpec, model: KnownModel) -> Iterator[_ModelFinding]:
     effort, budget, limit = spec.reasoning.effort, spec.reasoning.budget_tokens, spec.max_output_tokens
-    if effort is not None and (efforts := model.efforts) is not None and effort not in efforts.fact:
+    if effort is not None and model.efforts is not None and effort not in model.efforts:
         reason = f"does not take reasoning {effort!r}: {_ways_to_reason(model)}"
-        yield _ModelFinding(reason, f"{efforts.source}, {efforts.as_of}", in_params=True)
-    if budget is not None and (thinking := model.thinking) is not None and "budget" not in thinking.fact:
+        yield _ModelFinding(reason, model.sources["efforts"], in_params=True)
+    if budget is not None and model.thinking is not None and "budget" not in model.thinking:
         reason = f"does not take reasoning by budget_tokens: {_ways_to_reason(model)}"
-        yield _ModelFinding(reason, f"{thinking.source}, {thinking.as_of}", in_params=True)
-    if (refuses := model.refuses) is not None:
-        for name in (name for name in refuses.fact if name in spec.params):
-            yield _ModelFinding(f"refuses params.{name}: leave it out", f"{refuses.source}, {refuses.as_of}")
-    if limit is not None and (most := model.max_output_tokens) is not None and limit > most.fact:
-        reason = f"writes at most {most.fact:,} tokens, and max_output_tokens is {limit:,}: lower it"
-        yield _ModelFinding(reason, f"{most.source}, {most.as_of}", in_params=True)
+        yield _ModelFinding(reason, model.sources["thinking"], in_params=True)
+    for name in (name for name in model.refuses or () if name in spec.params):
+        yield _ModelFinding(f"refuses params.{name}: leave it out", model.sources["refuses"])
+    if limit is not None and (most := model.max_output_tokens) is not None and limit > most:
+        reason = f"writes at most {most:,} tokens, and max_output_tokens is {limit:,}: lower it"
+        yield _ModelFinding(reason, model.sources["max_output_tokens"], in_params=True)
 
 
 def _ways_to_reason(model: KnownModel) -> str:
     """Say which values ``reasoning`` may have."""
-    efforts = f"one of {', '.join(model.efforts.fact)}" if model.efforts and model.efforts.fact else ""
-    budget = "{ budget_tokens = … }" if model.thinking and "budget" in model.thinking.fact else ""
+    efforts = f"one of {', '.join(model.efforts)}" if model.efforts else ""
+    budget = "{ budget_tokens = … }" if "budget" in (model.thinking or ()) else ""
     ways = " or ".join(way for way in (efforts, budget) if way)
     return f"set it to {ways}" if ways else "leave it out"
 

@@ -269,9 +269,9 @@ def _system(system: str, model: str) -> JsonValue:
     """The system text. It is the same in all requests of a job, so a batch reads it from the cache where it is long
     enough for the model's: by documents 30 to 98 % of the rows of a batch do, and reading costs a tenth of input,
     keeping a quarter more than input. A shorter text is sent as it is, for the mark would do nothing."""
-    model_facts = model_table.load().model("anthropic", model)
-    least = model_facts.least_cached_tokens if model_facts is not None else None
-    if least is None or len(system.encode("utf-8", "surrogatepass")) < least.fact * BYTES_PER_TOKEN:
+    facts = model_table.load().model("anthropic", model)
+    least = facts.least_cached_tokens if facts is not None else None
+    if least is None or len(system.encode("utf-8", "surrogatepass")) < least * BYTES_PER_TOKEN:
         return system
     return [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
 
@@ -279,7 +279,7 @@ def _system(system: str, model: str) -> JsonValue:
 def _thinks_adaptively(model: str) -> bool:
     """Return whether an effort of this model means adaptive thinking: Claude 4.6 and later."""
     facts = model_table.load().model("anthropic", model)
-    return facts is not None and facts.thinking is not None and "adaptive" in facts.thinking.fact
+    return facts is not None and "adaptive" in (facts.thinking or ())
 
 
 def _max_tokens(spec: ModelSpec) -> int:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
+from layton_batch import model_table
 from layton_batch.errors import (
     LookUpRefusedError,
     NotFoundError,
@@ -316,11 +317,8 @@ class OpenAI(FileBatches):
 @lru_cache(256)
 def _endpoint(provider: str, model: str) -> str:
     """Return what a batch of this model's requests calls: every line of a job asks for it."""
-    from layton_batch import model_table  # loads pydantic
-
     facts = model_table.load().model(provider, model)
-    lacks_chat = facts is not None and facts.takes_chat is not None and not facts.takes_chat.fact
-    return chat.RESPONSES if lacks_chat else chat.ENDPOINT
+    return chat.RESPONSES if facts is not None and facts.chat is False else chat.ENDPOINT
 
 
 class OpenAIElsewhere(FileBatches):

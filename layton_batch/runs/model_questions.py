@@ -122,7 +122,7 @@ def _against(
     provider: str, model: str, notice: ModelNotice | None, table: KnownModels, today: date
 ) -> Iterator[_Objection]:
     model_facts = table.model(provider, model)
-    replacement = model_facts.end.fact.replacement if model_facts is not None and model_facts.end is not None else None
+    replacement = model_facts.replacement if model_facts is not None else None
     instead = f": use {new}" if (new := (notice.replacement if notice else None) or replacement) else ""
     if notice is None:
         yield _Objection(f"is not known to {provider}, which was asked{instead or ': name another model'}")

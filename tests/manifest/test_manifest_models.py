@@ -152,5 +152,5 @@ ENTRY = '[[openai]]\nmodels = ["{}"]\nsource = "{}"\nas_of = 2026-11-22\n'
 
 @pytest.mark.parametrize("wrong", ['efforts = ["hihg"]\n', "shut_down = 2026-01-01\n", 'ends = "soon"\n'])
 def test_an_entry_that_cannot_be_read_is_an_error(wrong: str) -> None:
-    with pytest.raises(ValueError, match="validation error"):
+    with pytest.raises(ValueError, match=r"Invalid|unknown|Expected"):
         model_table.parse(ENTRY.format("x", "y") + wrong)
