@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-from layton_batch.processes import started
 from layton_batch.redaction import HIDDEN
 from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 from tests.support.cli_harness import PROGRAM
@@ -92,7 +91,7 @@ def loud_run(work: Path, manifest: Path, runs: Path) -> tuple[bytes, bytes]:
         )
     until, told, shown = time.monotonic() + PATIENCE_SECONDS, b"", b""
     try:
-        while started(process.pid) is not None and any(f"{name}:".encode() not in told for name in MODELS):
+        while process.poll() is None and any(f"{name}:".encode() not in told for name in MODELS):
             assert time.monotonic() < until, told
             told = b"".join(path.read_bytes() for path in runs.glob("*/log.jsonl"))
             shown += Path(f"/proc/{process.pid}/cmdline").read_bytes()

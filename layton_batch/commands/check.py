@@ -26,7 +26,7 @@ from layton_batch.files.sources import ITEM_ENDINGS, read_rows
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.item_check import ItemCheck, ItemFinding, check_items, guess_task
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import all_models, check_models
+from layton_batch.manifest.model_checks import check_models
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.providers import BUILT_IN, OWN_ADDRESSES
 from layton_batch.records import ModelSpec
@@ -35,7 +35,7 @@ from layton_batch.runs.environment_notes import address_notes, file_notes, hub_n
 from layton_batch.runs.folders import given_manifest
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.own_prices import price_book
-from layton_batch.settings import Settings
+from layton_batch.settings import Settings, key_names
 from layton_batch.text import one_line, plural
 
 CheckSource: TypeAlias = "RunSource | None"
@@ -194,7 +194,7 @@ def examine(
     manifest = load_manifest(path, PromptFiles(settings, runs, offline=offline)) if path else None
     if manifest is not None and not offline:
         warn(address_notes(manifest, settings))
-    needed, is_read = ([], False) if manifest is None else (all_models(manifest), True)
+    needed, is_read = ((), False) if manifest is None else (manifest.all_specs(), True)
     settings = settings if manifest is None else manifest.addressed(settings)
     names = list(dict.fromkeys(spec.provider for spec in needed)) if is_read else list(BUILT_IN)
     findings = [MachineFinding(".env", State.NOTE, note) for note in file_notes(settings)]
@@ -222,7 +222,7 @@ def _keys(names: Sequence[str], settings: Settings, wrong: State) -> Iterator[Ma
         trouble = settings.key_trouble(name)
         state, detail = (wrong, trouble) if trouble else (State.OK, f"set ({settings.key_variable(name)})")
         yield MachineFinding(f"key {name}", state, detail)
-    if missing := [" or ".join(settings.key_names(name)) for name in names if not settings.has_key(name)]:
+    if missing := [" or ".join(key_names(name)) for name in names if not settings.has_key(name)]:
         yield MachineFinding("keys", wrong, f"not set: {', '.join(missing)}")
 
 

@@ -27,7 +27,7 @@ from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.prompt_files import PromptFiles, prompt_path
 from layton_batch.records import JsonValue
-from layton_batch.settings import Settings
+from layton_batch.settings import key_names
 from layton_batch.tasks import load_task, task_names, unknown_task
 from layton_batch.tasks.benchmark_rows import media_type
 from layton_batch.tasks.protocol import Task, TaskOptions
@@ -243,9 +243,9 @@ def _panel(manifest: Manifest, places: _Places, folder: Path) -> Sequence[JudgeT
 
 def _check_own_providers(manifest: Manifest, places: _Places) -> None:
     """Let a manifest, perhaps a stranger's, send no key of another provider to an address of its own."""
-    keys = {key: name for name in providers.provider_names() for key in Settings(Path()).key_names(name)}
+    keys = {key: name for name in providers.provider_names() for key in key_names(name)}
     for name in manifest.providers:
-        if (other := keys.get(Settings(Path()).key_names(name)[0])) is not None:
+        if (other := keys.get(key_names(name)[0])) is not None:
             reason = f"its key would be {other}'s: give it another name; another address of {other} is set in the "
             places.add(("providers", name), f"{reason}environment")
 

@@ -103,6 +103,10 @@ class Manifest(ManifestForm):
         """Return the judges of the panel in order; none for a task graded by rule."""
         return tuple(judge.judge() for judge in self._panel)
 
+    def all_specs(self) -> tuple[ModelSpec, ...]:
+        """Return the models to evaluate, and every judge of the panel, also substitutes."""
+        return (*self.model_specs(), *(judge.model for judge in self.panel()))
+
     def window(self, name: str, *, judge: bool) -> str | None:
         """Return the completion window of the batches of a model or judge; None: its provider's usual window."""
         tables = self._panel if judge else self.models

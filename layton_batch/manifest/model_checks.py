@@ -18,7 +18,7 @@ from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.model_table import KnownModel, KnownModels
 from layton_batch.records import ModelSpec
-from layton_batch.settings import Settings
+from layton_batch.settings import Settings, address_name
 from layton_batch.states import Role
 
 NOTICE_DAYS = 60
@@ -57,7 +57,7 @@ def check_models(manifest: Manifest, settings: Settings, clock: Clock) -> ModelF
     refused, warnings = [], []
     for (provider, model, finding), names in names_by_finding.items():
         sentence = f"{who(provider, model, names)} {finding.reason} ({finding.source})"
-        address = settings.address_names(provider)[0]
+        address = address_name(provider)
         if not finding.fails:
             warnings.append(sentence)
         elif settings.is_on_this_machine(provider):
@@ -77,11 +77,6 @@ def asked_models(manifest: Manifest) -> list[ModelSpec]:
     models, panel = manifest.model_specs(), manifest.panel()
     judges = [judge.model for model in models for judge in seat_jury(panel, model, manifest.seats)]
     return [*models, *{judge.name: judge for judge in judges}.values()]
-
-
-def all_models(manifest: Manifest) -> list[ModelSpec]:
-    """Return the manifest's models and every judge of its panel, also substitutes."""
-    return [*manifest.model_specs(), *(judge.model for judge in manifest.panel())]
 
 
 def who(provider: str, model: str, names: Sequence[str]) -> str:

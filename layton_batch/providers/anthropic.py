@@ -68,7 +68,6 @@ class Anthropic(Dialect):
     """The dialect; see the module's docstring for what this API lacks."""
 
     name = "anthropic"
-    key_variable = "ANTHROPIC_API_KEY"
     sdk_path = "/v1"
     shows_requests = True
     limits = Limits(

@@ -47,7 +47,6 @@ class Dialect:
     """
 
     name: str
-    key_variable: str
     limits: Limits
     capabilities: Capabilities
     status_map: Mapping[str, StatusMeaning]
@@ -93,7 +92,7 @@ class Dialect:
     # ---- calls
 
     def _key(self) -> str:
-        return api_key(self._access, self.key_variable, self.name)
+        return api_key(self._access, self.name)
 
     def _open(self) -> Any:
         """Return the SDK's client, made at the first call."""
@@ -269,16 +268,13 @@ class Dialect:
 
     def cancel(self, provider_id: str) -> None:
         try:
-            self._send_cancel(provider_id)
+            with self._wire(f"cancel batch {provider_id}"):
+                self._reply(lambda client: self._cancel(client, provider_id))
         except ProviderError as error:
             # the API refuses to cancel what has ended; whether that is why is seen only by looking
             is_refusal = error.status in self.refuses_cancel
             if not is_refusal or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
-
-    def _send_cancel(self, provider_id: str) -> None:
-        with self._wire(f"cancel batch {provider_id}"):
-            self._reply(lambda client: self._cancel(client, provider_id))
 
 
 def opened(path: Path, provider: str) -> BinaryIO:

@@ -268,7 +268,6 @@ class OpenAI(FileBatches):
     """OpenAI itself. Models that have no chat completions, by ``models.toml``, are asked over ``/v1/responses``."""
 
     name: str = "openai"
-    key_variable: str = "OPENAI_API_KEY"
     limits: Limits = Limits(
         max_requests=50_000,
         max_bytes=199_000_000,  # 200 MB less a margin for how a megabyte is counted
@@ -349,7 +348,6 @@ class Doubleword(OpenAIElsewhere):
     ended."""
 
     name: str = "doubleword"
-    key_variable: str = "DOUBLEWORD_API_KEY"
     limits: Limits = Limits(
         max_requests=50_000,  # its documents name no count: the one of the API it is compatible with
         max_bytes=99_000_000,  # its server's default is 100 MB; its documents say 200
@@ -377,7 +375,6 @@ class Groq(FileBatches):
     """Groq, whose list of batches has cursors."""
 
     name: str = "groq"
-    key_variable: str = "GROQ_API_KEY"
     library: str = "httpx"
     sdk_path: str = "/openai/v1"
     limits: Limits = Limits(
@@ -421,7 +418,7 @@ class OpenAIServer(OpenAIElsewhere):
     )
 
     def __init__(self, form: ServerForm, access: Access | None) -> None:
-        self.name, self.key_variable = form.name, f"{form.name.upper()}_API_KEY"
+        self.name = form.name
         if access is not None and access.base_url is None:
             access = replace(access, base_url=form.base_url)
         super().__init__(access)
@@ -447,7 +444,6 @@ class Mistral(FileBatches):
     """Mistral: files, then jobs over ``/v1/chat/completions``, through the ``mistralai`` SDK."""
 
     name: str = "mistral"
-    key_variable: str = "MISTRAL_API_KEY"
     sdk_path: str = "/v1"
     limits: Limits = Limits(
         max_requests=100_000,
@@ -589,7 +585,6 @@ class Together(FileBatches):
     its bytes: they hold custom_ids with the run's own mark."""
 
     name: str = "together"
-    key_variable: str = "TOGETHER_API_KEY"
     library: str = "httpx"
     sdk_path: str = "/v1"
     limits: Limits = Limits(

@@ -47,7 +47,6 @@ class OpenRouter(OpenAIElsewhere):
     """See the module text."""
 
     name: str = "openrouter"
-    key_variable: str = "OPENROUTER_API_KEY"
     limits: Limits = Limits(
         max_requests=5_000,
         max_bytes=198_000_000,  # 200 MB less 1 %: the create call wraps the lines

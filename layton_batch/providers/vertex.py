@@ -40,7 +40,6 @@ class Vertex(GeminiContent):
     ?gcs=gs://BUCKET/PREFIX``. Its key is an OAuth access token."""
 
     name: str = "vertex"
-    key_variable: str = "GOOGLE_VERTEX_ACCESS_TOKEN"
     library: str = "httpx"
     limits: Limits = Limits(
         max_requests=50_000,

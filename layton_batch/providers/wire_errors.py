@@ -34,7 +34,7 @@ from layton_batch.providers.protocol import NO_REPLY, Access
 from layton_batch.providers.wire_json import at, clean, in_words, objects, parse_object, text, whole
 from layton_batch.records import EMPTY, JsonValue, Response, Snapshot, Usage
 from layton_batch.redaction import Redactor
-from layton_batch.settings import address_problem
+from layton_batch.settings import address_problem, key_names
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, RequestOutcome
 
 REFUSALS = frozenset(
@@ -257,11 +257,11 @@ _NOT_NOW = frozenset({407, 429})
 _LOOK_FIRST = "it may have been carried out: the batch is looked for before anything is sent again"
 
 
-def api_key(access: Access | None, variable: str, provider: str) -> str:
+def api_key(access: Access | None, provider: str) -> str:
     """Return the key to send. Raises MissingKeyError naming the environment variable if there is none, or none that can
     be sent: HTTP libraries print a header they cannot send, so such a key must not get that far. Raises ManifestError
     if it would be sent to what is no address: that is a mistake in our settings, and nothing becomes of a batch."""
-    key = access.api_key.strip() if access is not None else ""
+    key, variable = access.api_key.strip() if access is not None else "", " or ".join(key_names(provider))
     if not key:
         raise MissingKeyError(f"{provider}: no API key; set {variable} in the environment or in .env")
     if not (key.isascii() and key.isprintable()):

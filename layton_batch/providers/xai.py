@@ -51,7 +51,6 @@ class Xai(OpenAIElsewhere):
     """See the module text."""
 
     name: str = "xai"
-    key_variable: str = "XAI_API_KEY"
     limits: Limits = Limits(
         max_requests=50_000,
         max_bytes=199_000_000,

@@ -11,19 +11,13 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers import OWN_ADDRESSES, connect, problems
 from layton_batch.providers.openai import OpenAIServer
 from layton_batch.providers.protocol import Access, Provider, ReplyAccount
-from layton_batch.records import ModelSpec
 from layton_batch.runs.environment_notes import is_own_address
 from layton_batch.settings import Settings
 
 
-def named_specs(manifest: Manifest) -> tuple[ModelSpec, ...]:
-    """Return the manifest's models and its whole panel."""
-    return (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
-
-
 def check_models_settings(manifest: Manifest, settings: Settings) -> None:
     """Raise ManifestError for addresses of providers that are none, and for settings of models that no API honours."""
-    for spec in named_specs(manifest):
+    for spec in manifest.all_specs():
         settings.check_address(spec.provider)
         if faults := problems(connect_within(manifest, spec.provider, None), spec):
             raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(faults)}")

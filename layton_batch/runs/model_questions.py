@@ -22,7 +22,7 @@ from layton_batch.providers.protocol import Access, CallLimits, ModelNotice
 from layton_batch.providers.wire_errors import concerns_account
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.runs.connections import connect_within
-from layton_batch.settings import Settings
+from layton_batch.settings import Settings, address_name
 
 SECONDS = 5.0
 """For one call."""
@@ -143,7 +143,7 @@ def _against(
 def _sent_all_the_same(provider: str, settings: Settings) -> str:
     if settings.is_on_this_machine(provider):
         return f"; it is sent all the same, because {provider} is played on this machine"
-    return f"; {settings.address_names(provider)[0]} is set, so it is sent all the same"
+    return f"; {address_name(provider)} is set, so it is sent all the same"
 
 
 def _of_trouble(answers: dict[str, _ModelNotices]) -> Iterator[str]:

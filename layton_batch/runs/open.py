@@ -41,7 +41,6 @@ from layton_batch.runs.connections import (
     check_models_settings,
     connect_within,
     is_played,
-    named_specs,
     organisation_digest,
 )
 from layton_batch.runs.context import Providers, Run
@@ -339,7 +338,7 @@ def refuse_to_mix(manifest: Manifest, folder: RunFolder, settings: Settings) -> 
 
 
 def _providers(manifest: Manifest) -> frozenset[str]:
-    return frozenset(spec.provider for spec in named_specs(manifest))
+    return frozenset(spec.provider for spec in manifest.all_specs())
 
 
 @dataclass(eq=False)

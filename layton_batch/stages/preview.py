@@ -33,7 +33,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of, replacement_note
 from layton_batch.runs.open import open_copied, refuse_keys
 from layton_batch.runs.stores import engine_to_read
-from layton_batch.settings import Settings
+from layton_batch.settings import Settings, key_names
 from layton_batch.stages.costs import total, with_safety
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
@@ -244,7 +244,7 @@ def _keep_files(run: Run, folder: Path) -> None:
 
 
 def _needed_keys(settings: Settings, providers: Iterable[str]) -> tuple[NeededKey, ...]:
-    return tuple(NeededKey(settings.key_names(name), settings.has_key(name)) for name in providers)
+    return tuple(NeededKey(key_names(name), settings.has_key(name)) for name in providers)
 
 
 def _of_amounts(planned: Preview) -> Iterator[str]:

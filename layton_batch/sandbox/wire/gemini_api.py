@@ -1,16 +1,16 @@
-"""The Gemini Developer API: resumable uploads, batch operations, downloads; v1 and v1beta alike, in camelCase."""
+"""The Gemini Developer API: resumable uploads, batch operations, downloads; each version alike, in camelCase."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.lifecycle import Rejection, Row, lines_of
 from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
-from layton_batch.sandbox.wire.api import Endpoint, JsonReply, ProviderApi, SandboxCall, phase_words, rfc3339
+from layton_batch.sandbox.wire.api import JsonReply, ProviderApi, SandboxCall, phase_words, rfc3339
 from layton_batch.sandbox.wire.reading import (
     Body,
     conversation,
@@ -51,20 +51,15 @@ class GeminiApi(ProviderApi):
     file_bytes = 2_000_000_000
     no_key = Rejection(401, "Method doesn't allow unregistered callers. Please use API Key.")
     routes = """
-        POST /upload/VERSION/files -upload
-        GET /VERSION/files/{id}:download results
-        GET /VERSION/files/{id} file
-        POST /VERSION/models/{id}:batchGenerateContent create
-        GET /VERSION/models/{id} models model
-        POST /VERSION/batches/{id}:cancel cancel
-        GET /VERSION/batches list
-        GET /VERSION/batches/{id} poll
+        POST /upload/{version}/files -upload
+        GET /{version}/files/{id}:download results
+        GET /{version}/files/{id} file
+        POST /{version}/models/{id}:batchGenerateContent create
+        GET /{version}/models/{id} models model
+        POST /{version}/batches/{id}:cancel cancel
+        GET /{version}/batches list
+        GET /{version}/batches/{id} poll
     """
-
-    def endpoints(self) -> Iterator[Endpoint]:
-        for endpoint in super().endpoints():
-            for version in ("v1", "v1beta"):
-                yield replace(endpoint, path=endpoint.path.replace("VERSION", version))
 
     def refusal(self, rejection: Rejection) -> dict[str, object]:
         own = rejection.code if rejection.code is not None and rejection.code.isupper() else None
