@@ -109,7 +109,7 @@ def is_same_model(wanted: str, served: str) -> bool:
 
     A ``-latest`` stands for whatever its provider serves by it. Of two dates one must be the other.
     """
-    wanted, served = (_own_name(name) for name in (wanted, served))
+    wanted, served = (bare_model(name.lower()) for name in (wanted, served))
     if wanted == served or wanted.endswith("-latest"):
         return True
     plain, plain_served = (_SNAPSHOT.sub("", name) for name in (wanted, served))
@@ -117,9 +117,9 @@ def is_same_model(wanted: str, served: str) -> bool:
     return same and (wanted == plain or served == plain_served)
 
 
-def _own_name(model: str) -> str:
-    """Without the collection in which Google puts it; capitals do not count."""
-    return re.sub(r"^(?:publishers/google/)?models/", "", model.lower())
+def bare_model(model: str) -> str:
+    """Return the model id without the path that Google's APIs allow before it."""
+    return re.sub("^(?:publishers/google/)?models/", "", model)
 
 
 @cache
