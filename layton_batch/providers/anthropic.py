@@ -86,9 +86,9 @@ class Anthropic(Dialect):
         ),
     )
     status_map: Mapping[str, StatusMeaning] = {
-        "in_progress": StatusMeaning(Lifecycle.IN_FLIGHT),
-        "canceling": StatusMeaning(Lifecycle.CANCELLING),
-        "ended": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
+        "in_progress": Lifecycle.IN_FLIGHT,
+        "canceling": Lifecycle.CANCELLING,
+        "ended": BatchOutcome.COMPLETED,
     }
 
     def _client_class(self, key: str) -> Callable[..., Any]:

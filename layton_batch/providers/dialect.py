@@ -233,14 +233,15 @@ class Dialect:
         count only once it has ended, for some servers name them before; ``counts``: total, succeeded, failed;
         ``reason`` and ``error_class``: why it failed."""
         word, means = self._meaning(word, provider_id)
-        outcome = outcome or means.outcome
-        has_ended, has_failed = means.state is Lifecycle.ENDED, outcome is BatchOutcome.FAILED
+        has_ended = isinstance(means, BatchOutcome)
+        outcome = (outcome or means) if isinstance(means, BatchOutcome) else None
+        has_failed = outcome is BatchOutcome.FAILED
         results_ref, errors_ref = (self._file(ref, provider_id) if has_ended else None for ref in files)
         total, succeeded, failed = counts
         return Snapshot(
             provider_id=provider_id,
             provider_status=word,
-            state=means.state,
+            state=means if isinstance(means, Lifecycle) else Lifecycle.ENDED,
             outcome=outcome,
             results_ref=results_ref,
             errors_ref=errors_ref,

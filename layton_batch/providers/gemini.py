@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -76,19 +75,16 @@ _FINISH = {
     "IMAGE_SAFETY": FinishReason.REFUSAL,
 }
 _KEY_HEADER = "x-goog-api-key"
-_ENDED = {
+_MEANINGS: Mapping[str, StatusMeaning] = {
+    **dict.fromkeys(("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING"), Lifecycle.IN_FLIGHT),
+    "CANCELLING": Lifecycle.CANCELLING,
     "SUCCEEDED": BatchOutcome.COMPLETED,
     "PARTIALLY_SUCCEEDED": BatchOutcome.COMPLETED,
     "FAILED": BatchOutcome.FAILED,
     "CANCELLED": BatchOutcome.CANCELLED,
     "EXPIRED": BatchOutcome.EXPIRED,
 }
-_MEANINGS = {
-    **dict.fromkeys(("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING"), StatusMeaning(Lifecycle.IN_FLIGHT)),
-    "CANCELLING": StatusMeaning(Lifecycle.CANCELLING),
-    **{word: StatusMeaning(Lifecycle.ENDED, outcome) for word, outcome in _ENDED.items()},
-}
-JOB_STATES: Mapping[str, StatusMeaning] = MappingProxyType({f"JOB_STATE_{w}": m for w, m in _MEANINGS.items()})
+JOB_STATES: Mapping[str, StatusMeaning] = {f"JOB_STATE_{w}": m for w, m in _MEANINGS.items()}
 """The words of Vertex and of the SDK."""
 _BATCH_STATES = {f"BATCH_STATE_{word}": means for word, means in _MEANINGS.items()}  # the words of the wire
 
@@ -142,8 +138,8 @@ def class_of(error: JsonObject) -> ErrorClass:
 class Gemini(GeminiContent):
     """See the module text."""
 
-    name: str = "gemini"
-    limits: Limits = Limits(
+    name = "gemini"
+    limits = Limits(
         max_requests=200_000,  # none is documented; the file's size is what counts
         max_bytes=1_980_000_000,  # 2 GB less 1 %
         max_line_bytes=1_980_000_000,
@@ -151,14 +147,14 @@ class Gemini(GeminiContent):
         max_concurrent_batches=100,
         retention_seconds=42 * 86_400.0,
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         caveats=(
             "enqueued tokens are limited per model and tier; above that creation is refused with 429",
             "a batch that expires after 48 hours or is cancelled gives no results at all",
             "uploaded batch files vanish after 48 hours",
         ),
     )
-    status_map: Mapping[str, StatusMeaning] = MappingProxyType({**_BATCH_STATES, **JOB_STATES})
+    status_map: Mapping[str, StatusMeaning] = {**_BATCH_STATES, **JOB_STATES}
     # FAILED_PRECONDITION, Google's word for a batch that has ended, is also its word for an account without billing
     refuses_cancel = (400, 402, 409)
 
@@ -252,7 +248,7 @@ class Gemini(GeminiContent):
         operation = self._get(_resource(provider_id), f"poll batch {provider_id}")
         metadata, error = at(operation, "metadata"), at(operation, "error")
         word, means = self._meaning(metadata.get("state"), provider_id)
-        stats, outcome = at(metadata, "batchStats"), means.outcome
+        stats, outcome = at(metadata, "batchStats"), means if isinstance(means, BatchOutcome) else None
         total = whole(stats.get("requestCount"))
         succeeded, failed = (counted(stats, f"{kind}RequestCount") for kind in ("successful", "failed"))
         file = text(at(metadata, "output"), "responsesFile") or text(at(operation, "response"), "responsesFile")

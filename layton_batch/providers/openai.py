@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
@@ -76,20 +75,18 @@ class FileBatches(Dialect):
     ``lists_newest_first``: the order of its batches, by its documents.
     """
 
-    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
-        {
-            **dict.fromkeys(("validating", "in_progress", "finalizing"), StatusMeaning(Lifecycle.IN_FLIGHT)),
-            "cancelling": StatusMeaning(Lifecycle.CANCELLING),
-            **{word: StatusMeaning(Lifecycle.ENDED, BatchOutcome(word)) for word in _OUTCOMES},
-        }
-    )
+    status_map: Mapping[str, StatusMeaning] = {
+        **dict.fromkeys(("validating", "in_progress", "finalizing"), Lifecycle.IN_FLIGHT),
+        "cancelling": Lifecycle.CANCELLING,
+        **{word: BatchOutcome(word) for word in _OUTCOMES},
+    }
     efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     takes_budgets: bool = False
     max_tokens_key: str = "max_completion_tokens"
     names_model: bool = True
     names_call: bool = True
-    file_query: Mapping[str, Any] = MappingProxyType({"purpose": "batch"})
-    poll_query: Mapping[str, Any] = MappingProxyType({})
+    file_query: Mapping[str, Any] = {"purpose": "batch"}
+    poll_query: Mapping[str, Any] = {}
     lists_newest_first: bool = False
 
     # ---- no network
@@ -267,20 +264,20 @@ def in_catalogue(catalogue: Sequence[JsonObject], model: str, provider: str) -> 
 class OpenAI(FileBatches):
     """OpenAI itself. Models that have no chat completions, by ``models.toml``, are asked over ``/v1/responses``."""
 
-    name: str = "openai"
-    limits: Limits = Limits(
+    name = "openai"
+    limits = Limits(
         max_requests=50_000,
         max_bytes=199_000_000,  # 200 MB less a margin for how a megabyte is counted
         max_line_bytes=199_000_000,
         max_creates_per_hour=2_000,
         retention_seconds=30 * 86_400.0,
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         caveats=("enqueued prompt tokens are limited per model and tier; above that a batch fails at validation",),
     )
     # the newest thousand: an interrupted upload was seconds ago, and missing it costs a second copy, not money
-    file_query: Mapping[str, Any] = MappingProxyType({"purpose": "batch", "order": "desc", "limit": 1000})
-    lists_newest_first: bool = True
+    file_query: Mapping[str, Any] = {"purpose": "batch", "order": "desc", "limit": 1000}
+    lists_newest_first = True
 
     def check(self, spec: ModelSpec) -> list[str]:
         problems = super().check(spec)
@@ -347,20 +344,20 @@ class Doubleword(OpenAIElsewhere):
     """Doubleword. Its result files exist, and can be read, while a batch still runs; only the status says that it has
     ended."""
 
-    name: str = "doubleword"
-    limits: Limits = Limits(
+    name = "doubleword"
+    limits = Limits(
         max_requests=50_000,  # its documents name no count: the one of the API it is compatible with
         max_bytes=99_000_000,  # its server's default is 100 MB; its documents say 200
         max_line_bytes=10_485_760,  # its server's default; above it the whole file is refused
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         caveats=("images, strict schemas and reasoning efforts only on models that have them",),
     )
-    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high")
-    max_tokens_key: str = "max_tokens"
-    windows: tuple[str, ...] = ("1h", "24h")
-    file_query: Mapping[str, Any] = MappingProxyType({"purpose": "batch", "limit": 100})
-    poll_query: Mapping[str, Any] = MappingProxyType({"include": "analytics"})
+    efforts = ("none", "minimal", "low", "medium", "high")
+    max_tokens_key = "max_tokens"
+    windows = ("1h", "24h")
+    file_query: Mapping[str, Any] = {"purpose": "batch", "limit": 100}
+    poll_query: Mapping[str, Any] = {"include": "analytics"}
 
     def _read(self, batch: JsonObject, provider_id: str) -> Snapshot:
         cost = chat.dollars(at(batch, "analytics").get("total_cost"))
@@ -374,24 +371,24 @@ class Doubleword(OpenAIElsewhere):
 class Groq(FileBatches):
     """Groq, whose list of batches has cursors."""
 
-    name: str = "groq"
-    library: str = "httpx"
-    sdk_path: str = "/openai/v1"
-    limits: Limits = Limits(
+    name = "groq"
+    library = "httpx"
+    sdk_path = "/openai/v1"
+    limits = Limits(
         max_requests=50_000,
         max_bytes=99_000_000,  # the guide says 200 MB, the SDK's own documentation 100: the smaller one is sure to pass
         max_line_bytes=99_000_000,
         retention_seconds=30 * 86_400.0,
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         caveats=(
             "strict schemas, reasoning efforts and images only on models that have them",
             "needs a paid plan; batches of about 1,000 requests are recommended, larger ones may expire after 24 hours",
         ),
     )
-    efforts: tuple[str, ...] = ("none", "default", "low", "medium", "high")
-    windows: tuple[str, ...] = ("24h", "48h", "72h", "96h", "120h", "144h", "168h", *(f"{n}d" for n in range(1, 8)))
-    file_query: Mapping[str, Any] = MappingProxyType({})
+    efforts = ("none", "default", "low", "medium", "high")
+    windows = ("24h", "48h", "72h", "96h", "120h", "144h", "168h", *(f"{n}d" for n in range(1, 8)))
+    file_query: Mapping[str, Any] = {}
 
     def _client_class(self, key: str) -> Callable[..., Any]:
         import groq
@@ -410,7 +407,7 @@ class OpenAIServer(OpenAIElsewhere):
     """A server at an address of its own, by what ``[providers.NAME]`` of a manifest says. If its list of batches is
     missing, a create whose reply is lost is a person's to find."""
 
-    limits: Limits = Limits(
+    limits = Limits(
         max_requests=50_000,
         max_bytes=99_000_000,  # of OpenAI's 200 MB most servers and proxies take half
         max_line_bytes=99_000_000,
@@ -443,36 +440,34 @@ _PAGE = 100
 class Mistral(FileBatches):
     """Mistral: files, then jobs over ``/v1/chat/completions``, through the ``mistralai`` SDK."""
 
-    name: str = "mistral"
-    sdk_path: str = "/v1"
-    limits: Limits = Limits(
+    name = "mistral"
+    sdk_path = "/v1"
+    limits = Limits(
         max_requests=100_000,
         max_bytes=506_000_000,  # 512 MB less 1 %
         max_line_bytes=506_000_000,
         window_seconds=_WINDOW_HOURS * 3600.0,
         retention_seconds=86_400.0,  # its pages disagree (24 hours, 30 days, for ever): the shortest is sure
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         caveats=(
             "the upload checks every row: one it does not like refuses the whole file",
             "how long results are kept is documented in three ways; they are downloaded at once",
             "reasoning tokens are not reported apart from output tokens",
         ),
     )
-    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
-        {
-            "QUEUED": StatusMeaning(Lifecycle.IN_FLIGHT),
-            "RUNNING": StatusMeaning(Lifecycle.IN_FLIGHT),
-            "CANCELLATION_REQUESTED": StatusMeaning(Lifecycle.CANCELLING),
-            "SUCCESS": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
-            "FAILED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.FAILED),
-            "TIMEOUT_EXCEEDED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.EXPIRED),
-            "CANCELLED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.CANCELLED),
-        }
-    )
-    max_tokens_key: str = "max_tokens"
-    names_model: bool = False  # the job names it
-    names_call: bool = False
+    status_map: Mapping[str, StatusMeaning] = {
+        "QUEUED": Lifecycle.IN_FLIGHT,
+        "RUNNING": Lifecycle.IN_FLIGHT,
+        "CANCELLATION_REQUESTED": Lifecycle.CANCELLING,
+        "SUCCESS": BatchOutcome.COMPLETED,
+        "FAILED": BatchOutcome.FAILED,
+        "TIMEOUT_EXCEEDED": BatchOutcome.EXPIRED,
+        "CANCELLED": BatchOutcome.CANCELLED,
+    }
+    max_tokens_key = "max_tokens"
+    names_model = False  # the job names it
+    names_call = False
     refuses_cancel = (400, 409, 422)
 
     def _connect(self, key: str, access: Access, http: Any) -> Any:
@@ -584,10 +579,10 @@ class Together(FileBatches):
     """Together: files addressed by content, jobs without a tag. A job is told by its input file, whose id follows from
     its bytes: they hold custom_ids with the run's own mark."""
 
-    name: str = "together"
-    library: str = "httpx"
-    sdk_path: str = "/v1"
-    limits: Limits = Limits(
+    name = "together"
+    library = "httpx"
+    sdk_path = "/v1"
+    limits = Limits(
         max_requests=50_000,
         max_bytes=99_000_000,
         max_line_bytes=9_900_000,
@@ -595,7 +590,7 @@ class Together(FileBatches):
         max_enqueued_tokens=30_000_000_000,
         retention_seconds=7 * 86_400.0,  # undocumented: downloaded as soon as there are any
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         tag=False,
         caveats=(
             "batches carry no tag: a lost one is told by its input file, whose requests carry the run's mark",
@@ -603,16 +598,14 @@ class Together(FileBatches):
             "24 hours is best effort; a batch may take up to 72",
         ),
     )
-    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
-        {
-            **dict.fromkeys(("VALIDATING", "IN_PROGRESS"), StatusMeaning(Lifecycle.IN_FLIGHT)),
-            **dict.fromkeys(("CANCELING", "CANCELLING"), StatusMeaning(Lifecycle.CANCELLING)),
-            **{word: StatusMeaning(Lifecycle.ENDED, BatchOutcome(word.lower())) for word in _TOGETHER_OUTCOMES},
-        }
-    )
-    efforts: tuple[str, ...] = ("none", "low", "medium", "high")
-    max_tokens_key: str = "max_tokens"
-    names_call: bool = False
+    status_map: Mapping[str, StatusMeaning] = {
+        **dict.fromkeys(("VALIDATING", "IN_PROGRESS"), Lifecycle.IN_FLIGHT),
+        **dict.fromkeys(("CANCELING", "CANCELLING"), Lifecycle.CANCELLING),
+        **{word: BatchOutcome(word.lower()) for word in _TOGETHER_OUTCOMES},
+    }
+    efforts = ("none", "low", "medium", "high")
+    max_tokens_key = "max_tokens"
+    names_call = False
 
     def reasoning(self, wanted: Reasoning) -> JsonObject:
         """Return the body's reasoning fields: ``none`` is a switch here, the others are efforts."""

@@ -46,15 +46,15 @@ _OF_THE_BATCH = ("provider", "models", "route", "plugins", "modalities", "audio"
 class OpenRouter(OpenAIElsewhere):
     """See the module text."""
 
-    name: str = "openrouter"
-    limits: Limits = Limits(
+    name = "openrouter"
+    limits = Limits(
         max_requests=5_000,
         max_bytes=198_000_000,  # 200 MB less 1 %: the create call wraps the lines
         max_line_bytes=198_000_000,
         window_seconds=96 * 3600.0,  # 24 hours, but on Google Vertex, which OpenRouter may choose
         retention_seconds=30 * 86_400.0,
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         images=False,
         tag=False,
         certain_find=False,
@@ -68,12 +68,12 @@ class OpenRouter(OpenAIElsewhere):
             "billed by OpenRouter, or, with a provider's own key set there, by that provider",
         ),
     )
-    takes_budgets: bool = True
-    max_tokens_key: str = "max_tokens"
-    names_model: bool = False  # the batch names it
-    names_call: bool = False
-    shows_requests: bool = True  # those that are completed
-    resumes: bool = False
+    takes_budgets = True
+    max_tokens_key = "max_tokens"
+    names_model = False  # the batch names it
+    names_call = False
+    shows_requests = True  # those that are completed
+    resumes = False
 
     def check(self, spec: ModelSpec) -> list[str]:
         problems = super().check(spec)
@@ -122,8 +122,8 @@ class OpenRouter(OpenAIElsewhere):
                     moment(batch, "created_at"),
                     now,
                     requests=count(at(batch, "request_counts"), "total"),
-                    has_ended=means is not None and means.state is Lifecycle.ENDED,
-                    has_results=means is not None and means.outcome is BatchOutcome.COMPLETED and bool(provider_id),
+                    has_ended=isinstance(means, BatchOutcome),
+                    has_results=means is BatchOutcome.COMPLETED and bool(provider_id),
                 )
 
     def snapshot(self, provider_id: str) -> Snapshot:

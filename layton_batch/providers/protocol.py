@@ -91,12 +91,8 @@ def seconds_of(window: str) -> float:
     return float(window[:-1]) * (86_400.0 if window.endswith("d") else 3600.0)
 
 
-@dataclass(frozen=True, slots=True)
-class StatusMeaning:
-    """Meaning of one of the provider's status words."""
-
-    state: Lifecycle
-    outcome: BatchOutcome | None = None
+StatusMeaning = Lifecycle | BatchOutcome
+"""Meaning of one of the provider's status words: in flight, cancelling, or the outcome of a batch that has ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,15 +39,15 @@ class Vertex(GeminiContent):
     """Its address says everything: ``https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/LOCATION
     ?gcs=gs://BUCKET/PREFIX``. Its key is an OAuth access token."""
 
-    name: str = "vertex"
-    library: str = "httpx"
-    limits: Limits = Limits(
+    name = "vertex"
+    library = "httpx"
+    limits = Limits(
         max_requests=50_000,
         max_bytes=199_000_000,  # what may well be held in memory
         max_line_bytes=199_000_000,
         retention_seconds=30 * 86_400.0,  # results are in your own bucket
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         tag=False,
         certain_find=False,
         cancel=False,

@@ -11,7 +11,6 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -50,8 +49,8 @@ _NEXT = "pagination_token"
 class Xai(OpenAIElsewhere):
     """See the module text."""
 
-    name: str = "xai"
-    limits: Limits = Limits(
+    name = "xai"
+    limits = Limits(
         max_requests=50_000,
         max_bytes=199_000_000,
         max_line_bytes=24_700_000,
@@ -59,26 +58,24 @@ class Xai(OpenAIElsewhere):
         max_creates_per_hour=3_600,
         retention_seconds=30 * _DAY,
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         certain_find=False,  # how soon the list shows a new batch is not documented
         caveats=(
             "a batch that the list does not show may have been made all the same: a person decides",
             "20 to 50 % cheaper on some models, no discount on others",
         ),
     )
-    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
-        {  # words derived from counts: the API has none
-            "pending": StatusMeaning(Lifecycle.IN_FLIGHT),
-            "running": StatusMeaning(Lifecycle.IN_FLIGHT),
-            "cancelling": StatusMeaning(Lifecycle.CANCELLING),
-            "ended": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
-            "cancelled": StatusMeaning(Lifecycle.ENDED, BatchOutcome.CANCELLED),
-            "failed": StatusMeaning(Lifecycle.ENDED, BatchOutcome.FAILED),
-        }
-    )
-    efforts: tuple[str, ...] = ("none", "low", "medium", "high")
+    status_map: Mapping[str, StatusMeaning] = {  # words derived from counts: the API has none
+        "pending": Lifecycle.IN_FLIGHT,
+        "running": Lifecycle.IN_FLIGHT,
+        "cancelling": Lifecycle.CANCELLING,
+        "ended": BatchOutcome.COMPLETED,
+        "cancelled": BatchOutcome.CANCELLED,
+        "failed": BatchOutcome.FAILED,
+    }
+    efforts = ("none", "low", "medium", "high")
     refuses_cancel = (400, 409, 412, 422)
-    resumes: bool = False
+    resumes = False
     about = None  # type: ignore[assignment]  # its list of models leaves out the other names that a model answers to
 
     def _uploaded(self, file_name: str, size: int) -> str | None:

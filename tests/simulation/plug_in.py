@@ -31,12 +31,12 @@ class _Simulated:
     limits = Limits(3, 1 << 20, 1 << 18, window_seconds=WINDOW_SECONDS, poll_seconds=60.0, calls_at_once=1)
     capabilities: ClassVar[Capabilities]
     status_map: Mapping[str, StatusMeaning] = {
-        "running": StatusMeaning(Lifecycle.IN_FLIGHT),
-        "stopping": StatusMeaning(Lifecycle.CANCELLING),
-        "completed": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
-        "failed": StatusMeaning(Lifecycle.ENDED, BatchOutcome.FAILED),
-        "expired": StatusMeaning(Lifecycle.ENDED, BatchOutcome.EXPIRED),
-        "cancelled": StatusMeaning(Lifecycle.ENDED, BatchOutcome.CANCELLED),
+        "running": Lifecycle.IN_FLIGHT,
+        "stopping": Lifecycle.CANCELLING,
+        "completed": BatchOutcome.COMPLETED,
+        "failed": BatchOutcome.FAILED,
+        "expired": BatchOutcome.EXPIRED,
+        "cancelled": BatchOutcome.CANCELLED,
     }
 
     def __init__(self, access: Access | None) -> None:
@@ -73,10 +73,12 @@ class _Simulated:
         meaning = self.status_map.get(row["status"])
         if meaning is None:
             raise errors.UnknownStatusError(f"unknown status {row['status']!r}", code=row["status"])
+        outcome = meaning if isinstance(meaning, BatchOutcome) else None
+        state = meaning if isinstance(meaning, Lifecycle) else Lifecycle.ENDED
         return Snapshot(
-            provider_id, row["status"], meaning.state, meaning.outcome, results_ref=provider_id, total=row["total"],
+            provider_id, row["status"], state, outcome, results_ref=provider_id, total=row["total"],
             succeeded=row["succeeded"], failed=row["failed"], message=row["message"],
-            error_class=ErrorClass.PROVIDER_FAULT if meaning.outcome is BatchOutcome.FAILED else ErrorClass.NONE,
+            error_class=ErrorClass.PROVIDER_FAULT if outcome is BatchOutcome.FAILED else ErrorClass.NONE,
         )  # fmt: skip
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
