@@ -77,9 +77,7 @@ def writing_folder(path: Path) -> Iterator[Path]:
     are synced where they were written by :func:`writing`; the others (pages that can be made again) come to disk in
     their own time.
     """
-    temporary = _temporary(path)
-    try:
-        make_folder(path.parent)
+    with scratch(path) as temporary:
         temporary.mkdir()
         yield temporary
         for folder, _, _ in os.walk(temporary, topdown=False):
@@ -87,10 +85,6 @@ def writing_folder(path: Path) -> Iterator[Path]:
         with _changing(path):
             _put_in_place(temporary, path)
             sync_folder(path.parent)
-    except OSError as error:
-        raise _unwritten(path, error) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager
@@ -103,8 +97,7 @@ def scratch(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
-        if temporary.exists():
-            shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 Watch = Callable[[Path, Path | None], AbstractContextManager[None]]

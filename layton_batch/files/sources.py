@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import orjson
 
-from layton_batch.clock import Clock, SystemClock
+from layton_batch.clock import Clock
 from layton_batch.errors import DataError, MissingSourceError
 from layton_batch.files import limits
-from layton_batch.files.addresses import downloaded, is_address, located, shown
+from layton_batch.files.addresses import downloaded, is_address, shown
 from layton_batch.files.sheets import ENDINGS, UTF_16_MARKS, WORKBOOK, csv_rows, workbook_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
@@ -127,7 +127,7 @@ def placed_rows(
     if settings.only_below is not None and not _is_below(source, settings.only_below):
         raise MissingSourceError(f"{shown(source)}: is not in the bundle, and nothing else is read")
     if is_address(source):
-        with downloaded(*located(source, settings), clock or SystemClock(), patient=patient) as path:
+        with downloaded(source, settings, clock, patient=patient) as path:
             yield from _at_least_one(file_rows(path, shown(source)), shown(source))
     else:
         files = local_files(source, base, settings.cwd)

@@ -273,5 +273,5 @@ class LogContents:
         if zlib.crc32(content) != checksum:
             raise DataError(f"{place}: is damaged (its checksum differs)")
         self.size += len(content)
-        limits.LIMITS.check("unpacked_mib", self.size >> 20, str(self.path), "unpacked, its documents have")
+        limits.LIMITS.check("unpacked_mib", self.size, str(self.path), "unpacked, its documents have")
         return content

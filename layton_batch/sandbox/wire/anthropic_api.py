@@ -8,19 +8,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from starlette.responses import FileResponse, Response
 
-from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question, text_tokens
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.lifecycle import Rejection, Row
 from layton_batch.sandbox.engine.store import SandboxBatch, new_id
 from layton_batch.sandbox.wire.api import DAY, ProviderApi, SandboxCall, phase_words, rfc3339
 from layton_batch.sandbox.wire.reading import Body, conversation, json_object, required, section, thinking_text
 
-_LEAST_CACHED = (
-    (r"claude-(?:opus-5(?:-20|$)|(?:fable|mythos)-5)", 512),
-    (r"claude-(?:opus-4-7|sonnet-4-6)", 2048),
-    (r"claude-(?:opus-4-[56]|haiku-4-5)", 4096),
-    ("", 1024),
-)
-"""Fewest tokens of a prefix that a model's cache keeps; a shorter one is read anew each time, without an error."""
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal"}
 _ERRORS = {
     400: "invalid_request_error",
@@ -121,8 +114,8 @@ class AnthropicApi(ProviderApi):
         if params.get("stream"):
             raise Rejection(400, "stream: not supported in a batch")
         schema = section(section(section(params, "output_config"), "format"), "schema") or None
-        limit, prefix = required(params, "max_tokens", int), _marked(params.get("system"), model)
-        return Question(self.provider, model, *prompt, schema, _reasoning(params), limit, self.key(row), prefix)
+        limit = required(params, "max_tokens", int)
+        return Question(self.provider, model, *prompt, schema, _reasoning(params), limit, self.key(row))
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         content: list[dict[str, object]] = []
@@ -182,15 +175,6 @@ def _reasoning(params: Body) -> str | int | None:
     if kind == "enabled":
         return required(thinking, "budget_tokens", int, "thinking.enabled.")
     return str(effort) if effort else "default" if kind else None
-
-
-def _marked(system: object, model: str) -> CachedPrefix | None:
-    """The system prompt up to its last cache mark, if it is long enough for the model's cache."""
-    blocks = [block for block in system if isinstance(block, dict)] if isinstance(system, list) else []
-    marks = [number for number, block in enumerate(blocks, 1) if block.get("cache_control") is not None]
-    text = "\n".join(str(block.get("text", "")) for block in blocks[: max(marks, default=0)])
-    least = next(tokens for pattern, tokens in _LEAST_CACHED if re.match(pattern, model))
-    return CachedPrefix(text, bills_writes=True) if text_tokens(text) >= least else None
 
 
 def _usage(reply: ModelReply) -> dict[str, object]:

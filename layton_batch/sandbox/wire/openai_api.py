@@ -4,12 +4,12 @@ counts in place of a status word, and results as pages of rows."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import islice
 
 import orjson
 
-from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question, text_tokens
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.lifecycle import PHASES, Rejection, Row
 from layton_batch.sandbox.engine.store import SandboxBatch, new_id
 from layton_batch.sandbox.wire.api import CHAT, DAY, ProviderApi, SandboxCall, rfc3339
@@ -29,9 +29,6 @@ from layton_batch.sandbox.wire.reading import (
 )
 
 _RESPONSES = "/v1/responses"
-_LEAST_CACHED, _CACHE_STEP = 1024, 128
-"""Tokens from which OpenAI keeps a prompt's begin for the next one without being asked, and in which steps it bills
-what was read again. Nobody else of this form states a cached price for batches."""
 
 
 def chat_question(provider: str, body: Body, key: str, model: str = "") -> Question:
@@ -118,12 +115,8 @@ class OpenAIApi(ProviderApi):
     def question(self, row: Row, batch: SandboxBatch) -> Question:
         body = required(row, "body", dict)
         if batch.endpoint == _RESPONSES:
-            question = self._response(body, self.key(row))
-        else:
-            question = chat_question(self.provider, body, self.key(row))
-        if self.provider != "openai" or text_tokens(question.system) < _LEAST_CACHED:
-            return question
-        return replace(question, prefix=CachedPrefix(question.system, _CACHE_STEP))
+            return self._response(body, self.key(row))
+        return chat_question(self.provider, body, self.key(row))
 
     def _response(self, body: Body, key: str) -> Question:
         prompt = conversation(required(body, "input", list), body.get("instructions"))
