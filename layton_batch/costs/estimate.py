@@ -153,7 +153,7 @@ def _json_bytes(value: JsonValue) -> int:
 def output_bound(spec: ModelSpec) -> int:
     """Return the most output tokens of one request, reasoning included, over all the choices asked for."""
     limits = [limit for limit in (spec.max_output_tokens, *_integers(spec.params, _LIMIT_KEYS)) if limit]
-    budget = max(spec.reasoning.budget_tokens or 0, 0)
+    budget = spec.reasoning.budget_tokens or 0
     if limits:
         limit = max(limits)
         # A limit that leaves no room beside the budget is sent as the sum by APIs whose limit counts reasoning too.
@@ -329,7 +329,7 @@ class Priors:
         """Estimate the output tokens of one request, reasoning included; at most what the request may use."""
         budget, effort = spec.reasoning.budget_tokens, spec.reasoning.effort or "default"
         if budget is not None:
-            thought = int(self.of_budget * max(budget, 0))
+            thought = int(self.of_budget * budget)
         else:  # an effort that the table lacks is above those it has
             thought = self.reasoning.get(effort, self.reasoning["high"])
         share = 1.0 if role is Role.PREDICT else self.of_judging

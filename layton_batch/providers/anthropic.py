@@ -49,7 +49,6 @@ DEFAULT_MAX_TOKENS, TOKENS_BEYOND_THINKING = model_table.STATED_LIMITS["anthropi
 LEAST_BUDGET = 1_024
 BYTES_PER_TOKEN = 4
 """Bytes of instructions in English for each token, roughly."""
-EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
 
 _STOPS = {
     "end_turn": FinishReason.STOP,
@@ -70,6 +69,9 @@ class Anthropic(Dialect):
     name = "anthropic"
     sdk_path = "/v1"
     shows_requests = True
+    efforts = ("none", "low", "medium", "high", "xhigh", "max")
+    takes_budgets = True
+    live_params = ("stream", "speed")
     limits = Limits(
         max_requests=100_000,
         max_bytes=253_000_000,  # 256 MB less 1 %: the create call wraps the lines
@@ -99,17 +101,10 @@ class Anthropic(Dialect):
     # ---- requests
 
     def check(self, spec: ModelSpec) -> list[str]:
-        """List in words which of a model's settings this API cannot do."""
-        effort, budget, limit = spec.reasoning.effort, spec.reasoning.budget_tokens, spec.max_output_tokens
-        listed = []
-        if effort is not None and effort not in EFFORTS:
-            listed.append(f"reasoning {effort!r} is not one of {', '.join(EFFORTS)}")
+        problems, budget = super().check(spec), spec.reasoning.budget_tokens
         if budget is not None and budget < LEAST_BUDGET:
-            listed.append(f"reasoning.budget_tokens = {budget} is below the least budget, {LEAST_BUDGET}")
-        if budget is not None and limit is not None and budget >= limit:
-            listed.append(f"reasoning.budget_tokens = {budget} must be below max_output_tokens = {limit}")
-        listed += [f"params.{key} is not allowed in a batch" for key in ("stream", "speed") if key in spec.params]
-        return listed
+            problems.append(f"reasoning.budget_tokens = {budget} is below the least budget, {LEAST_BUDGET}")
+        return problems
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
         return {"custom_id": request.custom_id, "params": _params(request)}

@@ -6,7 +6,7 @@ Sources: OpenAI's batch guide and API reference, and what the other providers do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 
 from layton_batch.errors import ProviderReplyError
@@ -22,7 +22,7 @@ from layton_batch.providers.wire_json import (
     text,
     whole,
 )
-from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Request, Response, ResponseSchema, Usage
+from layton_batch.records import Image, JsonValue, Prompt, Request, Response, ResponseSchema, Usage
 from layton_batch.states import FinishReason, RequestOutcome
 
 ENDPOINT, RESPONSES = "/v1/chat/completions", "/v1/responses"
@@ -106,27 +106,6 @@ def _data_url(image: Image) -> str:
 def _strict(schema: ResponseSchema) -> dict[str, JsonValue]:
     """Return the strict form, with what strict mode demands of every object filled in if the schema left it open."""
     return {"name": schema.name, "strict": True, "schema": schema.closed}
-
-
-def spec_problems(spec: ModelSpec, *, efforts: Sequence[str], takes_budgets: bool = False) -> list[str]:
-    """List what the API cannot do of a model's settings, each with what to change."""
-    problems = []
-    efforts_listed = ", ".join(efforts)
-    if spec.reasoning.budget_tokens is not None and not takes_budgets:
-        problems.append(
-            f"{spec.provider} knows reasoning efforts, not budgets: set reasoning to one of {efforts_listed}"
-        )
-    if spec.reasoning.effort is not None and spec.reasoning.effort not in efforts:
-        problems.append(
-            f"{spec.provider} does not know reasoning effort {spec.reasoning.effort!r}: use one of {efforts_listed}"
-        )
-    problems += [
-        f"params.{key} cannot be overridden: leave it out" for key in ("model", "messages") if key in spec.params
-    ]
-    problems += [
-        f"params.{key} does not work in a batch: leave it out" for key in ("stream", "n") if spec.params.get(key)
-    ]
-    return problems
 
 
 # ---- result lines

@@ -29,7 +29,7 @@ from layton_batch.providers.protocol import (
 )
 from layton_batch.providers.wire_errors import api_key, wire
 from layton_batch.providers.wire_json import JsonObject, at, clean, parse_object, text
-from layton_batch.records import JsonValue, MatchingBatch, Snapshot, Submission
+from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 Send = Callable[[Any], object]
@@ -41,9 +41,10 @@ class Dialect:
 
     ``library``: the HTTP library of its SDK; ``sdk_path``: the beginning of the paths that the SDK puts behind the
     address; ``windows``: how long a batch may be given; ``refuses_cancel``: HTTP statuses with which the API may refuse
-    to cancel what has ended; ``storage``: addresses of other hosts that its documents have files on;
-    ``shows_requests``: its batches carry no name and no file, and are told by their requests; ``resumes``: a download
-    may begin anywhere.
+    to cancel what has ended; ``storage``: addresses of other hosts that its documents have files on; ``efforts``: the
+    reasoning words it takes; ``takes_budgets``: whether it takes budgets too; ``own_params``: parameters that are set
+    here; ``live_params``: parameters of single calls; ``shows_requests``: its batches carry no name and no file, and
+    are told by their requests; ``resumes``: a download may begin anywhere.
     """
 
     name: str
@@ -55,6 +56,10 @@ class Dialect:
     windows: tuple[str, ...] = (USUAL_WINDOW,)
     refuses_cancel: Sequence[int] = (400, 409)
     storage: Sequence[str] = ()
+    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+    takes_budgets: bool = False
+    own_params: tuple[str, ...] = ("model", "messages")
+    live_params: tuple[str, ...] = ("stream", "n")
     shows_requests: bool = False
     resumes: bool = True
 
@@ -88,6 +93,23 @@ class Dialect:
     def _download(self, ref: str, start: int = 0) -> Generator[bytes, None, None]:
         """Yield a file of results from byte ``start`` on."""
         raise NotImplementedError
+
+    # ---- no network
+
+    def check(self, spec: ModelSpec) -> list[str]:
+        """List what the API cannot do of a model's settings, each with what to change."""
+        efforts, effort = ", ".join(self.efforts), spec.reasoning.effort
+        problems = []
+        if spec.reasoning.budget_tokens is not None and not self.takes_budgets:
+            problems.append(f"{spec.provider} knows reasoning efforts, not budgets: set reasoning to one of {efforts}")
+        if effort is not None and effort not in self.efforts:
+            problems.append(f"{spec.provider} does not know reasoning effort {effort!r}: use one of {efforts}")
+        for names, reason in (
+            (self.own_params, "cannot be overridden"),
+            (self.live_params, "does not work in a batch"),
+        ):
+            problems += [f"params.{key} {reason}: leave it out" for key in names if key in spec.params]
+        return problems
 
     # ---- calls
 

@@ -92,23 +92,21 @@ _BATCH_STATES = {f"BATCH_STATE_{word}": means for word, means in _MEANINGS.items
 class GeminiContent(Dialect):
     """The forms of a batch API whose lines carry requests and replies of generateContent."""
 
+    efforts = ("none", *LEVELS)
+    takes_budgets = True
+    own_params = ("contents", "systemInstruction")
+
     def check(self, spec: ModelSpec) -> list[str]:
-        """List in words which of a model's settings this API cannot do."""
-        effort, budget = spec.reasoning.effort, spec.reasoning.budget_tokens
-        listed = []
-        if effort is not None and effort != "none" and effort not in LEVELS:
-            listed.append(f"reasoning {effort!r} is not one of none, {', '.join(LEVELS)}")
+        problems, effort = super().check(spec), spec.reasoning.effort
         if effort in LEVELS and "gemini-2" in spec.model:
-            listed.append(f"{spec.model} takes a thinking budget, not a level: set reasoning = {{ budget_tokens = … }}")
+            problems.append(
+                f"{spec.model} takes a thinking budget, not a level: set reasoning = {{ budget_tokens = … }}"
+            )
         if effort == "none" and "gemini-3" in spec.model:
-            listed.append(
+            problems.append(
                 f"{spec.model} cannot switch thinking off: the least is reasoning = 'minimal' or, without it, 'low'"
             )
-        if budget is not None and budget < -1:
-            listed.append(f"reasoning.budget_tokens = {budget}: 0 switches thinking off, -1 leaves it to the model")
-        listed += [f"params.{key}: the REST name is wanted, {_camel(key)}" for key in spec.params if "_" in key]
-        ours = [key for key in ("contents", "systemInstruction") if key in spec.params]
-        return listed + [f"params.{key} is set by layton-batch" for key in ours]
+        return problems + [f"params.{key}: the REST name is wanted, {_camel(key)}" for key in spec.params if "_" in key]
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
         return {"key": request.custom_id, "request": _body(request)}

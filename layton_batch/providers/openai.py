@@ -50,7 +50,6 @@ from layton_batch.providers.wire_json import (
 from layton_batch.records import (
     JsonValue,
     MatchingBatch,
-    ModelSpec,
     Reasoning,
     Request,
     Response,
@@ -69,10 +68,9 @@ _OUTCOMES = ("completed", "failed", "expired", "cancelled")
 class FileBatches(Dialect):
     """A batch API of OpenAI's shape; the class attributes are its settings.
 
-    ``efforts``: the reasoning words it takes; ``takes_budgets``: whether it takes budgets too; ``max_tokens_key``: the
-    name of the output limit; ``names_model``, ``names_call``: whether a line has the model, the method and the path;
-    ``file_query``: what a look at the list of files asks for; ``poll_query``: what a look at a batch asks for;
-    ``lists_newest_first``: the order of its batches, by its documents.
+    ``max_tokens_key``: the name of the output limit; ``names_model``, ``names_call``: whether a line has the model, the
+    method and the path; ``file_query``: what a look at the list of files asks for; ``poll_query``: what a look at a
+    batch asks for; ``lists_newest_first``: the order of its batches, by its documents.
     """
 
     status_map: Mapping[str, StatusMeaning] = {
@@ -80,8 +78,6 @@ class FileBatches(Dialect):
         "cancelling": Lifecycle.CANCELLING,
         **{word: BatchOutcome(word) for word in _OUTCOMES},
     }
-    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-    takes_budgets: bool = False
     max_tokens_key: str = "max_completion_tokens"
     names_model: bool = True
     names_call: bool = True
@@ -90,10 +86,6 @@ class FileBatches(Dialect):
     lists_newest_first: bool = False
 
     # ---- no network
-
-    def check(self, spec: ModelSpec) -> list[str]:
-        """List in words which of a model's settings this API cannot do."""
-        return chat.spec_problems(spec, efforts=self.efforts, takes_budgets=self.takes_budgets)
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
         url, spec = self.endpoint(request.model.model), request.model
@@ -188,7 +180,7 @@ class FileBatches(Dialect):
     def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
         order = ListOrder(submission)
         for page in self._pages():
-            batches = [_listed_batch(batch, self._clock()) for batch in self._rows(page)]
+            batches = list(map(_listed_batch, self._rows(page)))
             yield from batches
             created = [batch.created_at for batch in batches]
             if self.lists_newest_first and order.is_read(created, self._clock()):
@@ -220,10 +212,12 @@ class FileBatches(Dialect):
         return self._rows(self._ask("list models", lambda client: client.models.with_raw_response.list()))
 
 
-def _listed_batch(batch: JsonObject, now: float | None) -> ListedBatch:
-    tag = at(batch, "metadata").get(TAG)
-    name, inputs = None if tag is None else str(tag), (batch.get("input_file_id"),)
-    return ListedBatch(text(batch, "id") or "", moment(batch, "created_at"), now, name, inputs)
+def _listed_batch(batch: JsonObject) -> ListedBatch:
+    """Read a batch in a list: Mistral names several files, Together carries no tag."""
+    tag, files = at(batch, "metadata").get(TAG), batch.get("input_files")
+    name = None if tag is None else str(tag)
+    inputs = files if isinstance(files, list) else (batch.get("input_file_id"),)
+    return ListedBatch(text(batch, "id") or "", moment(batch, "created_at"), name=name, inputs=inputs)
 
 
 def _batch_errors(errors: JsonValue) -> tuple[str | None, ErrorClass]:
@@ -278,13 +272,7 @@ class OpenAI(FileBatches):
     # the newest thousand: an interrupted upload was seconds ago, and missing it costs a second copy, not money
     file_query: Mapping[str, Any] = {"purpose": "batch", "order": "desc", "limit": 1000}
     lists_newest_first = True
-
-    def check(self, spec: ModelSpec) -> list[str]:
-        problems = super().check(spec)
-        if self.endpoint(spec.model) == chat.RESPONSES:
-            ours = [key for key in ("input", "instructions") if key in spec.params]
-            problems += [f"params.{key} cannot be overridden: leave it out" for key in ours]
-        return problems
+    own_params = ("model", "messages", "input", "instructions")
 
     def endpoint(self, model: str) -> str:
         return _endpoint(self.name, model)
@@ -514,7 +502,7 @@ class Mistral(FileBatches):
             totals += [] if total is None else [total]
             new = {text(job, "id") or repr(job): job for job in jobs}
             new = {job_id: job for job_id, job in new.items() if job_id not in seen}
-            yield from (_listed_job(job) for job in new.values())
+            yield from map(_listed_batch, new.values())
             seen.update(new)
             if not new:
                 if len(seen) >= min(totals, default=0) and (totals or not jobs):
@@ -527,12 +515,14 @@ class Mistral(FileBatches):
         kinds = ("total_requests", "succeeded_requests", "failed_requests")
         total, succeeded, failed = (whole(job.get(kind)) for kind in kinds)
         # a job's errors have a text only; unanswered rows are not billed, so another attempt is worth it
+        reason, class_ = _batch_errors(job.get("errors"))
         return self._snapshot(
             provider_id,
             job.get("status"),
             files=(job.get("output_file"), job.get("error_file")),
             counts=(total, succeeded, failed),
-            reason=_first_errors(job.get("errors")),
+            reason=reason,
+            error_class=class_,
         )
 
     def _cancel(self, client: Any, provider_id: str) -> object:
@@ -557,19 +547,6 @@ class Mistral(FileBatches):
 
 def _list_jobs(client: Any, number: int) -> object:
     return client.batch.jobs.list(page=number, page_size=_PAGE, order_by="-created")
-
-
-def _listed_job(job: JsonObject) -> ListedBatch:
-    tag, files = at(job, "metadata").get(TAG), job.get("input_files")
-    name, inputs = None if tag is None else str(tag), files if isinstance(files, list) else ()
-    return ListedBatch(text(job, "id") or "", moment(job, "created_at"), name=name, inputs=inputs)
-
-
-def _first_errors(errors: JsonValue) -> str | None:
-    """Return a job's first errors in words: objects with a message by the documents, texts too."""
-    listed = errors if isinstance(errors, list) else [errors] if errors else []
-    words = [error.get("message") if isinstance(error, Mapping) else error for error in listed[:3]]
-    return "; ".join(clean(word) for word in words if isinstance(word, str) and word) or None
 
 
 _TOGETHER_OUTCOMES = ("COMPLETED", "FAILED", "EXPIRED", "CANCELLED")
@@ -645,9 +622,7 @@ class Together(FileBatches):
     def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
         """Yield every job: the list has one page."""
         reply = self._value("list batches", lambda client: client.batches.with_raw_response.list())
-        for job in rows({"jobs": reply or []}, "jobs", self.name):
-            created_at, inputs = moment(job, "created_at"), (job.get("input_file_id"),)
-            yield ListedBatch(text(job, "id") or "", created_at, inputs=inputs)
+        yield from map(_listed_batch, rows({"jobs": reply or []}, "jobs", self.name))
 
     def _catalogue(self) -> Sequence[JsonObject]:
         """Return the public catalogue, a bare list; the SDK itself lists a project's own models only."""

@@ -33,14 +33,11 @@ from layton_batch.providers.finding import ListedBatch
 from layton_batch.providers.openai import OpenAIElsewhere, in_catalogue
 from layton_batch.providers.protocol import Capabilities, Limits, ModelNotice
 from layton_batch.providers.wire_json import JsonObject, at, clean, count, moment, text
-from layton_batch.records import Image, JsonValue, ModelSpec, Reasoning, Request, Snapshot, Submission
+from layton_batch.records import Image, JsonValue, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 BATCH_PRICED = ":batch"
 """The end of the catalogue's second entry of a model that runs as batches."""
-
-_OF_THE_BATCH = ("provider", "models", "route", "plugins", "modalities", "audio", "image_config")
-"""Parameters of single calls that a row of a batch must not have."""
 
 
 class OpenRouter(OpenAIElsewhere):
@@ -69,15 +66,12 @@ class OpenRouter(OpenAIElsewhere):
         ),
     )
     takes_budgets = True
+    live_params = ("stream", "n", "provider", "models", "route", "plugins", "modalities", "audio", "image_config")
     max_tokens_key = "max_tokens"
     names_model = False  # the batch names it
     names_call = False
     shows_requests = True  # those that are completed
     resumes = False
-
-    def check(self, spec: ModelSpec) -> list[str]:
-        problems = super().check(spec)
-        return problems + [f"params.{key} is not for a row of a batch" for key in _OF_THE_BATCH if key in spec.params]
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
         """Raise ManifestError for a request with an image, for which the whole batch would fail."""
