@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -108,7 +108,8 @@ _watches: list[tuple[Path, Watch]] = []
 
 @contextmanager
 def watched(root: Path, watch: Watch) -> Iterator[None]:
-    """While the block runs, this process gives a file below ``root`` its name, or removes it, within ``watch``."""
+    """While the block runs, this process gives a file below ``root`` its name, or removes it, within ``watch``; of
+    several the newest is used."""
     entry = root, watch
     _watches.append(entry)
     try:
@@ -117,13 +118,11 @@ def watched(root: Path, watch: Watch) -> Iterator[None]:
         _watches.remove(entry)
 
 
-@contextmanager
-def _changing(path: Path, content: Path | None = None) -> Iterator[None]:
-    with ExitStack() as stack:
-        for root, watch in tuple(_watches):
-            if path.is_relative_to(root):
-                stack.enter_context(watch(path, content))
-        yield
+def _changing(path: Path, content: Path | None = None) -> AbstractContextManager[None]:
+    """Return the newest watch's context for the path: one whose session broke may be there still."""
+    watches = (watch for root, watch in reversed(tuple(_watches)) if path.is_relative_to(root))
+    watch = next(watches, None)
+    return nullcontext() if watch is None else watch(path, content)
 
 
 def remove(path: Path) -> None:
