@@ -35,12 +35,6 @@ def is_address(source: str) -> bool:
     return source.startswith((_HUB, *WEB))
 
 
-def download(source: str, settings: Settings, clock: Clock | None = None) -> bytes:
-    """Download a small file and return its content. Raises DataError as ``read_rows``."""
-    with downloaded(source, settings, clock) as path:
-        return path.read_bytes()
-
-
 def _hub_url(source: str, settings: Settings) -> str:
     parts = source.removeprefix(_HUB).split("/")
     if len(parts) < 4 or parts[0] != "datasets" or not all(parts) or ".." in parts:

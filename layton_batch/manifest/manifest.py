@@ -116,8 +116,8 @@ class Manifest(ManifestForm):
         """The prompt files by template name: the ones named (what was at an address, in a temporary file), or, with a
         folder, the carried texts written there."""
         if folder is None:
-            texts = self._prompt_texts
-            return {name: prompt_path(path, texts[name], self._folder) for name, path in self.prompts.items()}
+            texts = self._prompt_texts.items()
+            return {name: prompt_path(self.prompts[name], text, self._folder) for name, text in texts}
         paths = {name: folder / f"{name}.txt" for name in self.prompts}
         for name, path in paths.items():
             atomic.write_text(path, self._prompt_texts[name])

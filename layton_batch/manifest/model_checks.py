@@ -36,12 +36,12 @@ class ModelFindings:
 
 
 @dataclass(frozen=True, slots=True)
-class _ModelFinding:
-    """A statement on a model and its source. ``fails``: its requests are sure to be refused. ``in_params``: the API's
-    own name of the setting, in ``params``, is not checked."""
+class ModelFinding:
+    """A statement on a model and its source. ``fails``: its requests are sure to be refused, or answered by another
+    model. ``in_params``: the API's own name of the setting, in ``params``, is not checked."""
 
     reason: str
-    source: str
+    source: str = ""
     fails: bool = True
     in_params: bool = False
 
@@ -50,23 +50,20 @@ def check_models(manifest: Manifest, settings: Settings, clock: Clock) -> ModelF
     """Check the manifest's models and their judges against the table, as of now."""
     table, today = model_table.load(), utc(clock.now()).date()
     specs = asked_models(manifest)
-    names_by_finding: dict[tuple[str, str, _ModelFinding], list[str]] = {}
+    names_by_finding: dict[tuple[str, str, ModelFinding], list[str]] = {}
     for spec in specs:
         for finding in _findings(spec, table, today):
             names_by_finding.setdefault((spec.provider, spec.model, finding), []).append(spec.name)
     refused, warnings = [], []
     for (provider, model, finding), names in names_by_finding.items():
         sentence = f"{who(provider, model, names)} {finding.reason} ({finding.source})"
-        address = address_name(provider)
         if not finding.fails:
             warnings.append(sentence)
-        elif settings.is_on_this_machine(provider):
-            warnings.append(f"{sentence}; it is sent all the same, because {provider} is played on this machine")
         elif settings.is_elsewhere(provider):
-            warnings.append(f"{sentence}; {address} is set, so it is sent all the same")
+            warnings.append(f"{sentence}; {sent_all_the_same(provider, settings)}")
         else:
             params = "write it in params as the API has it, or " if finding.in_params else ""
-            usual = f"set {address}, if only to its usual address, and this is a warning"
+            usual = f"set {address_name(provider)}, if only to its usual address, and this is a warning"
             refused.append(f"{sentence}. If that is out of date: {params}{usual}")
     warnings += dict.fromkeys([*_twin_judges(manifest), *_short_replies(specs)])
     return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
@@ -79,6 +76,13 @@ def asked_models(manifest: Manifest) -> list[ModelSpec]:
     return [*models, *{judge.name: judge for judge in judges}.values()]
 
 
+def sent_all_the_same(provider: str, settings: Settings) -> str:
+    """Say why requests go to a provider at another address than its own, whatever is known of the model."""
+    if settings.is_on_this_machine(provider):
+        return f"it is sent all the same, because {provider} is played on this machine"
+    return f"{address_name(provider)} is set, so it is sent all the same"
+
+
 def who(provider: str, model: str, names: Sequence[str]) -> str:
     """Return a model by its names in the manifest, its provider and its id there."""
     shown = ", ".join(repr(name) for name in dict.fromkeys(names))
@@ -88,21 +92,21 @@ def who(provider: str, model: str, names: Sequence[str]) -> str:
 # ---- one model -----------------------------------------------------------------------------------------------------
 
 
-def _findings(spec: ModelSpec, table: KnownModels, today: date) -> Iterator[_ModelFinding]:
+def _findings(spec: ModelSpec, table: KnownModels, today: date) -> Iterator[ModelFinding]:
     for stated in table.wire_refusals(spec.provider):
         for name in (name for name in stated.refuses if name in spec.params):
             reason = f"has params.{name}, which {stated.wire} refuses: leave it out"
-            yield _ModelFinding(reason, f"{stated.source}, {stated.as_of}")
+            yield ModelFinding(reason, f"{stated.source}, {stated.as_of}")
     model = table.model(spec.provider, spec.model)
     if model is None:
         return
     if sentence := _retirement(model, today):
-        yield _ModelFinding(
+        yield ModelFinding(
             sentence, model.sources["ends" if model.ends else "may_end"], model.ends is not None and today >= model.ends
         )
     if model.batch is False:
         reason = f"is not run as a batch by {spec.provider}: name another model, or another provider of it"
-        yield _ModelFinding(reason, model.sources["batch"])
+        yield ModelFinding(reason, model.sources["batch"])
     yield from _of_settings(spec, model)
 
 
@@ -117,19 +121,19 @@ def _retirement(model: KnownModel, today: date) -> str:
     return f"was shut down on {day}{instead}" if today >= day else f"will be shut down on {day}{instead}"
 
 
-def _of_settings(spec: ModelSpec, model: KnownModel) -> Iterator[_ModelFinding]:
+def _of_settings(spec: ModelSpec, model: KnownModel) -> Iterator[ModelFinding]:
     effort, budget, limit = spec.reasoning.effort, spec.reasoning.budget_tokens, spec.max_output_tokens
     if effort is not None and model.efforts is not None and effort not in model.efforts:
         reason = f"does not take reasoning {effort!r}: {_ways_to_reason(model)}"
-        yield _ModelFinding(reason, model.sources["efforts"], in_params=True)
+        yield ModelFinding(reason, model.sources["efforts"], in_params=True)
     if budget is not None and model.thinking is not None and "budget" not in model.thinking:
         reason = f"does not take reasoning by budget_tokens: {_ways_to_reason(model)}"
-        yield _ModelFinding(reason, model.sources["thinking"], in_params=True)
+        yield ModelFinding(reason, model.sources["thinking"], in_params=True)
     for name in (name for name in model.refuses or () if name in spec.params):
-        yield _ModelFinding(f"refuses params.{name}: leave it out", model.sources["refuses"])
+        yield ModelFinding(f"refuses params.{name}: leave it out", model.sources["refuses"])
     if limit is not None and (most := model.max_output_tokens) is not None and limit > most:
         reason = f"writes at most {most:,} tokens, and max_output_tokens is {limit:,}: lower it"
-        yield _ModelFinding(reason, model.sources["max_output_tokens"], in_params=True)
+        yield ModelFinding(reason, model.sources["max_output_tokens"], in_params=True)
 
 
 def _ways_to_reason(model: KnownModel) -> str:
