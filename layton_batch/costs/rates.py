@@ -77,12 +77,10 @@ MANIFEST = "manifest"
 """The source of a price that a manifest states, and the first word of one whose own source the manifest names."""
 
 
-def manifest_price(
-    provider: str, model: str, batch: Rates, as_of: date, standard: Rates | None = None, source: str = MANIFEST
-) -> Price:
-    """Make a price that a manifest states. Without standard rates the batch rates stand for both: nothing is saved."""
+def manifest_price(provider: str, model: str, batch: Rates, standard: Rates, as_of: date, source: str) -> Price:
+    """Make a price that a manifest states."""
     named = source if source == MANIFEST else f"{MANIFEST}: {source}"
-    return Price(provider, model, batch, standard or batch, named, as_of)
+    return Price(provider, model, batch, standard, named, as_of)
 
 
 def is_of_a_manifest(source: str) -> bool:

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from layton_batch.costs.report import (
     NOT_ENDED,
-    NOTHING,
     CostQuery,
     TotalCost,
     UnknownCost,
@@ -139,7 +138,7 @@ def test_an_unknown_cost_is_bounded_beside_the_bill_and_makes_its_sums_incomplet
     lost = UnknownCost("openai", "gpt-5.1", Role.PREDICT, D("0.03"))
     report = build_report([row(), row("claude", provider="anthropic")], [lost, lost])
     claude, gpt = report.lines
-    assert (claude.batched, claude.unknown_cost) == (TotalCost(D("0.5"), complete=True), NOTHING)
+    assert (claude.batched, claude.unknown_cost) == (TotalCost(D("0.5"), complete=True), TotalCost(D(0), complete=True))
     assert (gpt.batched, gpt.unbatched) == (TotalCost(D("0.5"), complete=False), TotalCost(D("1.0"), complete=False))
     assert (gpt.unknown_cost, gpt.unknown_cost_requests, gpt.requests) == (TotalCost(D("0.06"), complete=True), 2, 2)
     assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (D("0.06"), 2)
