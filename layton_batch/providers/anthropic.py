@@ -27,7 +27,6 @@ from layton_batch.providers.wire_json import (
     merged,
     moment,
     objects,
-    parse_object,
     text,
     whole,
 )
@@ -80,7 +79,6 @@ class Anthropic(Dialect):
         pictures=PictureLimits(characters=5_242_880, side=8_000, many=20, side_of_many=2_000),
     )
     capabilities = Capabilities(
-        tag=False,
         certain_find=True,  # an empty list proves that there is none; which of several is ours shows in the results
         caveats=(
             "a batch carries no tag: lost in a crash, it can be recognised for certain only once it has ended",
@@ -201,11 +199,8 @@ class Anthropic(Dialect):
 
     # ---- result lines
 
-    def decode(self, line: bytes) -> Response:
-        row = parse_object(line, self.name, "a result line")
-        custom_id, result = text(row, "custom_id"), at(row, "result")
-        if custom_id is None:
-            raise ProviderReplyError("anthropic: a result line names no custom_id")
+    def _decoded(self, custom_id: str, row: JsonObject) -> Response:
+        result = at(row, "result")
         kind = text(result, "type")
         if kind == "succeeded":
             return _answer(custom_id, at(result, "message"))

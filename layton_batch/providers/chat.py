@@ -6,7 +6,7 @@ Sources: OpenAI's batch guide and API reference, and what the other providers do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 
 from layton_batch.errors import ProviderReplyError
@@ -15,10 +15,8 @@ from layton_batch.providers.wire_json import (
     JsonObject,
     at,
     clean,
-    excerpt,
     objects,
     parse_json,
-    parse_object,
     text,
     whole,
 )
@@ -112,19 +110,14 @@ def _strict(schema: ResponseSchema) -> dict[str, JsonValue]:
 # What JSON calls an object is a dict here: asking for a Mapping takes a fifth of the time of a line.
 
 
-def decode_row(raw: bytes, provider: str, reply: Callable[[str, JsonValue], Response]) -> Response:
-    """Read one line of an output or error file; ``reply`` reads what was answered. Raises ProviderReplyError if no
-    request can be told from it."""
-    row = parse_object(raw, provider, "a result line")
-    custom_id = row.get("custom_id")
-    if not isinstance(custom_id, str) or not custom_id:
-        raise ProviderReplyError(f"{provider}: a result line names no custom_id: {excerpt(raw)}")
+def decode_row(custom_id: str, row: JsonObject, provider: str) -> Response:
+    """Read one line of an output or error file, parsed."""
     response, error, fault = row.get("response"), row.get("error"), "holds neither a response nor an error"
     if isinstance(response, dict):
         body = _unwrapped(response.get("body"), provider)
         status = _status(response, body)
         if status is not None and 200 <= status < 300 and not _is_only_an_error(body):
-            return reply(custom_id, body)
+            return read_reply(custom_id, body)
         if status is not None:
             problem = error or body or response.get("message")
             return errored(custom_id, status if status >= 300 or status == 0 else None, problem)
@@ -133,7 +126,7 @@ def decode_row(raw: bytes, provider: str, reply: Callable[[str, JsonValue], Resp
             error, fault = None, "has a status_code that is none"
     if error:
         return errored(custom_id, None, error)
-    return unreadable(custom_id, f"{provider}: the result line of {clean(custom_id, 80)} {fault}: {excerpt(raw)}")
+    return unreadable(custom_id, f"{provider}: the result line of {clean(custom_id, 80)} {fault}")
 
 
 def _status(response: JsonObject, body: JsonValue) -> int | None:

@@ -28,8 +28,8 @@ from layton_batch.providers.protocol import (
     StatusMeaning,
 )
 from layton_batch.providers.wire_errors import api_key, wire
-from layton_batch.providers.wire_json import JsonObject, at, clean, parse_object, text
-from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Snapshot, Submission
+from layton_batch.providers.wire_json import JsonObject, at, clean, excerpt, parse_object, text
+from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 Send = Callable[[Any], object]
@@ -43,7 +43,8 @@ class Dialect:
     address; ``windows``: how long a batch may be given; ``refuses_cancel``: HTTP statuses with which the API may refuse
     to cancel what has ended; ``storage``: addresses of other hosts that its documents have files on; ``efforts``: the
     reasoning words it takes; ``takes_budgets``: whether it takes budgets too; ``own_params``: parameters that are set
-    here; ``live_params``: parameters of single calls; ``shows_requests``: its batches carry no name and no file, and
+    here; ``live_params``: parameters of single calls; ``name_key``: the name of a request in a result
+    line; ``shows_requests``: its batches carry no name and no file, and
     are told by their requests; ``resumes``: a download may begin anywhere.
     """
 
@@ -60,6 +61,7 @@ class Dialect:
     takes_budgets: bool = False
     own_params: tuple[str, ...] = ("model", "messages")
     live_params: tuple[str, ...] = ("stream", "n")
+    name_key: str = "custom_id"
     shows_requests: bool = False
     resumes: bool = True
 
@@ -78,12 +80,16 @@ class Dialect:
 
     def _connect(self, key: str, access: Access, http: Any) -> Any:
         """Make the SDK's client over the HTTP client, its own retries off."""
-        make, seconds = self._client_class(key), access.timeout_seconds
+        make, seconds = self._client_class(key), access.patience.seconds
         # the address is always given: else an SDK would take one from the environment and send the key there
         return make(api_key=key, base_url=self._address, timeout=seconds, max_retries=0, http_client=http)
 
     def _cancel(self, client: Any, provider_id: str) -> object:
         """Send the call that cancels a batch."""
+        raise NotImplementedError
+
+    def _decoded(self, custom_id: str, row: JsonObject) -> Response:
+        """Read the result of a request."""
         raise NotImplementedError
 
     def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
@@ -110,6 +116,14 @@ class Dialect:
         ):
             problems += [f"params.{key} {reason}: leave it out" for key in names if key in spec.params]
         return problems
+
+    def decode(self, line: bytes) -> Response:
+        """Read one result line."""
+        row = parse_object(line, self.name, "a result line")
+        custom_id = text(row, self.name_key) or text(at(row, "metadata"), self.name_key)
+        if custom_id is None:
+            raise ProviderReplyError(f"{self.name}: a result line names no {self.name_key}: {excerpt(line)}")
+        return self._decoded(custom_id, row)
 
     # ---- calls
 

@@ -29,11 +29,9 @@ from layton_batch.providers.wire_json import (
     at,
     clean,
     count,
-    excerpt,
     merged,
     moment,
     objects,
-    parse_object,
     text,
     whole,
 )
@@ -95,6 +93,7 @@ class GeminiContent(Dialect):
     efforts = ("none", *LEVELS)
     takes_budgets = True
     own_params = ("contents", "systemInstruction")
+    name_key = "key"
 
     def check(self, spec: ModelSpec) -> list[str]:
         problems, effort = super().check(spec), spec.reasoning.effort
@@ -111,13 +110,9 @@ class GeminiContent(Dialect):
     def encode(self, request: Request) -> dict[str, JsonValue]:
         return {"key": request.custom_id, "request": _body(request)}
 
-    def decode(self, line: bytes) -> Response:
-        """Read one result line. Vertex writes an error as ``status``: a text, or an object like Gemini's ``error``; an
-        empty one means success."""
-        row = parse_object(line, self.name, "a result line")
-        key = text(row, "key") or text(at(row, "metadata"), "key")
-        if key is None:
-            raise ProviderReplyError(f"{self.name}: a result line names no key: {excerpt(line)}")
+    def _decoded(self, key: str, row: JsonObject) -> Response:
+        """Vertex writes an error as ``status``: a text, or an object like Gemini's ``error``; an empty one means
+        success."""
         error = row.get("error") or row.get("status")
         if error and not objects(at(row, "response"), "candidates"):
             return errored(key, None, error)
@@ -165,7 +160,7 @@ class Gemini(GeminiContent):
             http_options={  # type: ignore[arg-type]
                 "base_url": self._address,
                 "api_version": self._version,
-                "timeout": int(access.timeout_seconds * 1000),
+                "timeout": int(access.patience.seconds * 1000),
                 "retry_options": {"attempts": 1},
                 "httpx_client": http,
                 "async_client_args": dict.fromkeys(("verify", "ssl"), certificates("httpx2")),  # unused

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
@@ -62,7 +61,6 @@ from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 TAG = "layton_batch"
 """The metadata key that carries our tag."""
-_OUTCOMES = ("completed", "failed", "expired", "cancelled")
 
 
 class FileBatches(Dialect):
@@ -76,7 +74,7 @@ class FileBatches(Dialect):
     status_map: Mapping[str, StatusMeaning] = {
         **dict.fromkeys(("validating", "in_progress", "finalizing"), Lifecycle.IN_FLIGHT),
         "cancelling": Lifecycle.CANCELLING,
-        **{word: BatchOutcome(word) for word in _OUTCOMES},
+        **{outcome: outcome for outcome in BatchOutcome},
     }
     max_tokens_key: str = "max_completion_tokens"
     names_model: bool = True
@@ -110,8 +108,8 @@ class FileBatches(Dialect):
         """Return the body's reasoning fields."""
         return {} if wanted.effort is None else {"reasoning_effort": wanted.effort}
 
-    def decode(self, line: bytes) -> Response:
-        return chat.decode_row(line, self.name, chat.read_reply)
+    def _decoded(self, custom_id: str, row: JsonObject) -> Response:
+        return chat.decode_row(custom_id, row, self.name)
 
     # ---- network
 
@@ -275,7 +273,8 @@ class OpenAI(FileBatches):
     own_params = ("model", "messages", "input", "instructions")
 
     def endpoint(self, model: str) -> str:
-        return _endpoint(self.name, model)
+        facts = model_table.load().model(self.name, model)
+        return chat.RESPONSES if facts is not None and facts.chat is False else chat.ENDPOINT
 
     def about(self, model: str) -> ModelNotice | None:
         """Read the model's own page, which also tells its retirement."""
@@ -296,13 +295,6 @@ class OpenAI(FileBatches):
         sent, output = count(usage, "input_tokens"), count(usage, "output_tokens")
         stated = Usage(input_tokens=sent, output_tokens=output) if sent and output else None
         return replace(super()._read(batch, provider_id), stated_usage=stated)
-
-
-@lru_cache(256)
-def _endpoint(provider: str, model: str) -> str:
-    """Return what a batch of this model's requests calls: every line of a job asks for it."""
-    facts = model_table.load().model(provider, model)
-    return chat.RESPONSES if facts is not None and facts.chat is False else chat.ENDPOINT
 
 
 class OpenAIElsewhere(FileBatches):
@@ -401,6 +393,7 @@ class OpenAIServer(OpenAIElsewhere):
         max_line_bytes=99_000_000,
         retention_seconds=7 * 86_400.0,  # nobody promises more: results are downloaded as soon as there are any
     )
+    capabilities = Capabilities()
 
     def __init__(self, form: ServerForm, access: Access | None) -> None:
         self.name = form.name
@@ -411,7 +404,9 @@ class OpenAIServer(OpenAIElsewhere):
         self.windows, self.efforts, self.max_tokens_key = form.windows, form.efforts, form.max_tokens
         unlisted = ("a batch whose create gets no reply cannot be looked for: a person decides",)
         self.capabilities = Capabilities(
-            tag=form.lists_batches, certain_find=form.lists_batches, caveats=() if form.lists_batches else unlisted
+            shows_ours=form.lists_batches,
+            certain_find=form.lists_batches,
+            caveats=() if form.lists_batches else unlisted,
         )
 
     def find(self, submission: Submission) -> Sequence[MatchingBatch]:
@@ -464,7 +459,7 @@ class Mistral(FileBatches):
 
         # never used; the SDK's own would start an event loop to close it
         unused = httpx2.AsyncClient(verify=certificates("httpx2"))
-        milliseconds = int(access.timeout_seconds * 1000)
+        milliseconds = int(access.patience.seconds * 1000)
         # without a retry_config everything is sent once
         return Client(api_key=key, server_url=self._address, timeout_ms=milliseconds, client=http, async_client=unused)
 
@@ -549,9 +544,6 @@ def _list_jobs(client: Any, number: int) -> object:
     return client.batch.jobs.list(page=number, page_size=_PAGE, order_by="-created")
 
 
-_TOGETHER_OUTCOMES = ("COMPLETED", "FAILED", "EXPIRED", "CANCELLED")
-
-
 class Together(FileBatches):
     """Together: files addressed by content, jobs without a tag. A job is told by its input file, whose id follows from
     its bytes: they hold custom_ids with the run's own mark."""
@@ -568,7 +560,6 @@ class Together(FileBatches):
         retention_seconds=7 * 86_400.0,  # undocumented: downloaded as soon as there are any
     )
     capabilities = Capabilities(
-        tag=False,
         caveats=(
             "batches carry no tag: a lost one is told by its input file, whose requests carry the run's mark",
             "half price only for a published list of models, the standard price for others",
@@ -576,9 +567,8 @@ class Together(FileBatches):
         ),
     )
     status_map: Mapping[str, StatusMeaning] = {
-        **dict.fromkeys(("VALIDATING", "IN_PROGRESS"), Lifecycle.IN_FLIGHT),
-        **dict.fromkeys(("CANCELING", "CANCELLING"), Lifecycle.CANCELLING),
-        **{word: BatchOutcome(word.lower()) for word in _TOGETHER_OUTCOMES},
+        **{word.upper(): means for word, means in FileBatches.status_map.items()},
+        "CANCELING": Lifecycle.CANCELLING,
     }
     efforts = ("none", "low", "medium", "high")
     max_tokens_key = "max_tokens"

@@ -53,9 +53,7 @@ class OpenRouter(OpenAIElsewhere):
     )
     capabilities = Capabilities(
         images=False,
-        tag=False,
         certain_find=False,
-        finds_marks=True,
         cancel=False,
         caveats=(
             "a batch carries no tag: lost in a crash, it can be recognised only once it is completed",
@@ -133,7 +131,7 @@ class OpenRouter(OpenAIElsewhere):
     def _batch(self, provider_id: str) -> inline.ReplyResults:
         """Read a batch with its results."""
         pieces = self._stream(self._url(f"/batches/{provider_id}"), f"read batch {provider_id}")
-        return inline.ReplyResults(pieces, "results", self.name, f"batch {provider_id}")
+        return inline.ReplyResults(pieces, self.name, f"batch {provider_id}")
 
     def cancel(self, provider_id: str) -> None:
         if self.snapshot(provider_id).state is not Lifecycle.ENDED:

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from email.utils import parsedate_to_datetime
 
 import orjson
 
@@ -406,21 +405,11 @@ def _sentence(body: object, depth: int = 0) -> str | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait by ``retry-after-ms`` or ``retry-after`` (seconds, or an HTTP date measured against
-    the reply's own ``date``), within 0 and LONGEST_WAIT; None if the headers do not say."""
+    """Return the seconds to wait by ``retry-after-ms`` or ``retry-after``, within 0 and LONGEST_WAIT; None if the
+    headers do not say."""
     lowered = {str(key).lower(): str(value) for key, value in headers.items()}
-
-    def until() -> float:
-        then, now = (parsedate_to_datetime(lowered[name]) for name in ("retry-after", "date"))
-        return (then - now).total_seconds()
-
-    readings: tuple[Callable[[], float], ...] = (
-        lambda: float(lowered["retry-after-ms"]) / 1000,
-        lambda: float(lowered["retry-after"]),
-        until,
-    )
-    for reading in readings:
-        with suppress(ValueError, TypeError, OverflowError, LookupError):
-            if math.isfinite(seconds := reading()):
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with suppress(ValueError, LookupError):
+            if math.isfinite(seconds := float(lowered[name]) / unit):
                 return min(max(seconds, 0.0), LONGEST_WAIT)
     return None

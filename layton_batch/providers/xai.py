@@ -26,10 +26,8 @@ from layton_batch.providers.wire_json import (
     at,
     clean,
     count,
-    excerpt,
     moment,
     objects,
-    parse_object,
     text,
     whole,
 )
@@ -76,6 +74,7 @@ class Xai(OpenAIElsewhere):
     efforts = ("none", "low", "medium", "high")
     refuses_cancel = (400, 409, 412, 422)
     resumes = False
+    name_key = "batch_request_id"
     about = None  # type: ignore[assignment]  # its list of models leaves out the other names that a model answers to
 
     def _uploaded(self, file_name: str, size: int) -> str | None:
@@ -126,7 +125,7 @@ class Xai(OpenAIElsewhere):
             query = urlencode({"limit": "1000"} | ({_NEXT: token} if token else {}))
             call = f"read the results of batch {ref}"
             pieces = self._stream(self._url(f"/batches/{ref}/results?{query}"), call)
-            return ReplyResults(pieces, "results", self.name, f"the results of batch {ref}")
+            return ReplyResults(pieces, self.name, f"the results of batch {ref}")
 
         for page in pages(self.name, read, lambda page: text(page.rest(), _NEXT)):
             for row in page:
@@ -135,11 +134,8 @@ class Xai(OpenAIElsewhere):
                 yield row + b"\n"
             rows(page.rest(), "results", self.name, may_lack=(_NEXT,))
 
-    def decode(self, line: bytes) -> Response:
-        row = parse_object(line, self.name, "a result line")
-        custom_id, result = text(row, "batch_request_id"), at(row, "batch_result")
-        if custom_id is None:
-            raise ProviderReplyError(f"xai: a result line names no batch_request_id: {excerpt(line)}")
+    def _decoded(self, custom_id: str, row: JsonObject) -> Response:
+        result = at(row, "batch_result")
         body = at(at(result, "response"), "chat_get_completion")
         errors = [holder.get(key) for holder in (result, row, body) for key in ("error", "error_message")]
         error = next((entry for entry in errors if entry), None)

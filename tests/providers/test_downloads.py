@@ -99,7 +99,7 @@ def test_results_are_taken_out_of_a_reply_however_it_is_cut_into_pieces() -> Non
     told: dict[str, JsonValue] = {"id": "results", "results": results, "usage": {"results": [1, 2]}}
     raw = json.dumps(told, indent=2).encode()
     for size in range(1, len(raw) + 1):
-        found = ReplyResults((raw[at : at + size] for at in range(0, len(raw), size)), "results", "p", "a reply")
+        found = ReplyResults((raw[at : at + size] for at in range(0, len(raw), size)), "p", "a reply")
         assert [json.loads(line) for line in found] == results
         assert found.rest() == {**told, "results": []}
 
@@ -109,7 +109,7 @@ def test_results_are_taken_out_of_a_reply_however_it_is_cut_into_pieces() -> Non
     b'{"custom_id": "b", "n": ' + b"1" * 5000 + b"}", b'{"custom_id": "b", "x": "\\ud83d"}', b"[" * 5000 + b"]" * 5000,
 ])  # fmt: skip
 def test_a_damaged_row_within_a_reply_costs_no_other_one(damaged: bytes) -> None:
-    found = ReplyResults([b'{"id": "i", "results": [{"a": 1}, ' + damaged + b', {"c": 3}]}'], "results", "p", "a reply")
+    found = ReplyResults([b'{"id": "i", "results": [{"a": 1}, ' + damaged + b', {"c": 3}]}'], "p", "a reply")
     assert list(found) == [b'{"a": 1}', damaged, b'{"c": 3}']
     assert found.rest() == {"id": "i", "results": []}
 
@@ -119,7 +119,7 @@ def test_a_damaged_row_within_a_reply_costs_no_other_one(damaged: bytes) -> None
     b'{"results": [}',
 ])  # fmt: skip
 def test_a_reply_that_ends_within_the_results_or_is_no_object_is_not_taken_for_all(raw: bytes) -> None:
-    results = ReplyResults([raw], "results", "p", "a reply")
+    results = ReplyResults([raw], "p", "a reply")
     with pytest.raises(ProviderReplyError):
         (list(results), results.rest())
 

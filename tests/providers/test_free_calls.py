@@ -182,7 +182,7 @@ def test_what_cannot_be_cancelled_says_so_unless_it_has_ended(play: Play) -> Non
         assert server.posts() == 0
     play("openrouter", {"": status("completed")})[0].cancel("batch_1")
     declared = connect("vertex", None).capabilities
-    assert (declared.tag, declared.certain_find, declared.cancel) == (False, False, False)
+    assert (declared.shows_ours, declared.certain_find, declared.cancel) == (False, False, False)
 
 
 NONE: JsonValue = {"data": []}
