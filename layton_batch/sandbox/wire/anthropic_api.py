@@ -43,7 +43,6 @@ class AnthropicApi(ProviderApi):
     page_words = ("limit", "after_id")
     rows = 100_000
     file_bytes = 256_000_000
-    no_key = Rejection(401, "x-api-key header is required")
     routes = """
         POST /v1/messages/batches create
         GET /v1/messages/batches list
@@ -74,7 +73,7 @@ class AnthropicApi(ProviderApi):
             raise Rejection(400, f"the body is not a JSON object with an array of requests: {error}") from error
         input_id = new_id(self.file_id)
         self.store.save_bytes(self.provider, input_id, self._lines(requests))
-        return self.view(call, self.create_batch(input_id=input_id, endpoint="/v1/messages", echo={}))
+        return self.view(self.create_batch(input_id=input_id, endpoint="/v1/messages", echo={}))
 
     def _lines(self, requests: Sequence[msgspec.Raw]) -> Iterator[bytes]:
         """One line of stored input per request. Raises Rejection for what the create call refuses."""
@@ -143,14 +142,14 @@ class AnthropicApi(ProviderApi):
             return self.failure(key, Rejection(500, "Internal server error"))
         return {"custom_id": key, "result": {"type": "canceled" if outcome == "cancelled" else "expired"}}
 
-    def view(self, call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+    def view(self, batch: SandboxBatch) -> dict[str, object]:
         counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
         if batch.ended is None:  # all in `processing` until the end
             counts["processing"] = batch.rows
         else:
             counts.update(succeeded=batch.succeeded, errored=batch.failed)
             counts[{"cancelled": "canceled", "expired": "expired"}.get(batch.phase, "errored")] += batch.unfinished
-        results = f"{call.root}{self.prefix}/v1/messages/batches/{batch.id}/results"
+        results = f"{self.root}{self.prefix}/v1/messages/batches/{batch.id}/results"
         return {
             "id": batch.id,
             "type": "message_batch",

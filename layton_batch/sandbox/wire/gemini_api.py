@@ -49,7 +49,6 @@ class GeminiApi(ProviderApi):
     page_words = ("pageSize", "pageToken")
     rows = 1_000_000  # no limit is documented
     file_bytes = 2_000_000_000
-    no_key = Rejection(401, "Method doesn't allow unregistered callers. Please use API Key.")
     routes = """
         POST /upload/{version}/files -upload
         GET /{version}/files/{id}:download results
@@ -112,7 +111,7 @@ class GeminiApi(ProviderApi):
             return JsonReply({}, headers={"x-goog-upload-status": "active"})
         record = replace(record, size=size, ready=True)
         self.store.save(record)
-        return JsonReply({"file": self.file_view(call, record)}, headers={"x-goog-upload-status": "final"})
+        return JsonReply({"file": self.file_view(record)}, headers={"x-goog-upload-status": "final"})
 
     def stored_file(self, call: SandboxCall) -> StoredFile:
         record = self.store.file(self.provider, f"files/{call.params['id']}")
@@ -121,14 +120,14 @@ class GeminiApi(ProviderApi):
             raise Rejection(403, message)
         return record
 
-    def file_view(self, call: SandboxCall, record: StoredFile) -> dict[str, object]:
+    def file_view(self, record: StoredFile) -> dict[str, object]:
         return {
             "name": record.id,
             "mimeType": "application/jsonl",
             "sizeBytes": str(record.size),
             "createTime": rfc3339(record.created),
             "expirationTime": rfc3339(record.created + _FILE_LIFE),
-            "uri": f"{call.root}{self.prefix}/v1beta/{record.id}",
+            "uri": f"{self.root}{self.prefix}/v1beta/{record.id}",
             "state": "ACTIVE",
             "source": "UPLOADED",
         }
@@ -145,9 +144,7 @@ class GeminiApi(ProviderApi):
         if problem is not None:
             raise Rejection(400, f"Line {problem.line} of {name}: {problem.message}")
         echo = {"displayName": str(wanted.get("displayName") or "")}
-        return self.view(
-            call, self.create_batch(input_id=name, endpoint="generateContent", model=batch.model, echo=echo)
-        )
+        return self.view(self.create_batch(input_id=name, endpoint="generateContent", model=batch.model, echo=echo))
 
     def batch(self, call: SandboxCall) -> SandboxBatch:
         return super().batch(replace(call, params={"id": self.batch_id + call.params["id"]}))
@@ -197,7 +194,7 @@ class GeminiApi(ProviderApi):
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
         return {"key": key, "error": {"code": rejection.status, "message": rejection.message}}
 
-    def view(self, _call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+    def view(self, batch: SandboxBatch) -> dict[str, object]:
         pending = batch.rows - batch.succeeded if batch.ended is None else 0
         stats = {
             "requestCount": batch.rows,
