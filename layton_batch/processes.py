@@ -1,59 +1,16 @@
-"""Processes of this machine, dead or alive; of Linux' containers (pid namespaces) each sees its own processes only.
-
-Two containers that share the host's name and boot were seen to miss each other's living processes (``unshare --pid``).
-"""
+"""Set-up of this process: signals, proxies, threads of libraries."""
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 
-UNKNOWN = "-"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
-@cache
-def machine() -> str:
-    """This boot of this machine and this space of process ids; ``-`` where the system does not say.
-
-    Only within one space of process ids does a missing process mean a dead one.
-    """
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        space = Path("/proc/self/ns/pid").stat().st_ino
-    except (OSError, ValueError):
-        return UNKNOWN
-    return f"{socket.gethostname()[:64].replace('/', '_')}.{boot}.{space}"
-
-
-def started(pid: int) -> str | None:
-    """Return when a process of this machine began, in the kernel's ticks since boot; None: there is none.
-
-    From ``/proc/<pid>/stat``, field 22. A zombie has ended: only its parent's attention is missing.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return None if fields[0] in {"Z", "X"} else fields[19]
-    except (OSError, IndexError):
-        return None
-
-
-def is_gone(where: str, pid: int, begun: str) -> bool:
-    """Return whether the process of this id on that machine has certainly ended. False where that is unknown."""
-    return where == machine() != UNKNOWN and started(pid) != begun
-
-
-def myself() -> tuple[str, int, str]:
-    """(machine, process id, start) of this process."""
-    pid = os.getpid()
-    return machine(), pid, started(pid) or UNKNOWN
 
 
 def bypass_proxy() -> None:

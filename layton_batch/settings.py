@@ -30,7 +30,8 @@ _API_VERSION = re.compile(r"v\d{1,3}((alpha|beta)\d{0,3})?")
 _API_KEY = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 _PLACES_OF_RUNS = ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS")
 """Settings by which answers are found that were paid for: ignored in a ``.env``, they would be bought again."""
-_NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|GOOGLE_GENAI_API_VERSION")
+_VERSION = "GOOGLE_GENAI_API_VERSION"
+_NOT_IN_FILES = re.compile(rf"LAYTON_BATCH_\w+|HF_ENDPOINT|{_VERSION}")
 """Names that mean something in the environment, and nothing in a ``.env``. Addresses of providers are told apart."""
 
 
@@ -58,31 +59,30 @@ class Variable(NamedTuple):
         return f"{self.name} in {self.place}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """Environment variables of one provider; the first one set wins."""
-
-    keys: tuple[str, ...]
-    urls: tuple[str, ...]
-    versions: tuple[str, ...] = ()
-    """Variables of the API version, for providers whose address does not say it."""
-    accounts: tuple[str, ...] = ()
-    """Variables of the organisation and the project that pay."""
-    key_lasts: bool = True
-    """Not for a token that ends within the hour: the next one is the same account's."""
-
-
-_EXCEPTIONS: Mapping[str, _Names] = {
-    "gemini": _Names(("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",), ("GOOGLE_GENAI_API_VERSION",)),
-    "vertex": _Names(("GOOGLE_VERTEX_ACCESS_TOKEN",), ("GOOGLE_VERTEX_BASE_URL",), key_lasts=False),
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "vertex": ("GOOGLE_VERTEX_ACCESS_TOKEN",),
 }
-"""Providers whose variables are not simply ``<NAME>_API_KEY`` and ``<NAME>_BASE_URL``."""
-_KEY_GROUPS = (
-    *(names.keys for names in _EXCEPTIONS.values()),
-    ("HF_TOKEN",),
-)
+_ADDRESSES: Mapping[str, str] = {"gemini": "GOOGLE_GEMINI_BASE_URL", "vertex": "GOOGLE_VERTEX_BASE_URL"}
+"""Variables of providers for which they are not simply ``<NAME>_API_KEY`` and ``<NAME>_BASE_URL``; the first key that
+is set wins."""
+_KEY_GROUPS = (*_KEYS.values(), ("HF_TOKEN",))
 """Keys beside ``<NAME>_API_KEY`` that a ``.env`` may give. Those of a group come from one place: the environment, where
 it sets any of them."""
+
+
+def key_names(provider: str) -> tuple[str, ...]:
+    """Return the variables that a key for this provider may be in."""
+    return _KEYS.get(provider) or (f"{_prefix(provider)}_API_KEY",)
+
+
+def address_name(provider: str) -> str:
+    """Return the variable that may set another address for this provider."""
+    return _ADDRESSES.get(provider) or f"{_prefix(provider)}_BASE_URL"
+
+
+def _prefix(provider: str) -> str:
+    return provider.upper().replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,11 @@ class Settings:
 
     cwd: Path
     _values: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The environment, and the keys that the ``.env`` gives."""
+    """The environment, and the keys and addresses that the ``.env`` gives."""
     _file: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The whole ``.env``, of which addresses are taken with care."""
-    _keys_of_file: frozenset[str] = frozenset()
+    """The whole ``.env``."""
+    read_from_file: tuple[str, ...] = ()
+    """Names of the keys and addresses that the ``.env`` gives."""
     only_below: Path | None = None
     """The one folder below which sources may be read: that of a stranger's bundle. None: wherever a manifest says."""
 
@@ -111,8 +112,8 @@ class Settings:
                     f"{name} is not read from {cwd / '.env'}, which may be a stranger's: set it in the environment, or "
                     "take it out of the file; nothing was sent"
                 )
-        keys = _keys_given(file, values)
-        return cls(cwd, {**keys, **values}, file, frozenset(keys))
+        names = _names_given(file, values)
+        return cls(cwd, {**values, **{name: file[name] for name in names}}, file, names)
 
     @classmethod
     def from_process(cls) -> Settings:
@@ -125,30 +126,30 @@ class Settings:
 
     def get(self, name: str) -> str | None:
         """A variable without surrounding blanks; None where it is unset or blank."""
-        return self._values.get(name, "").strip() or None
+        return self._values.get(name)
 
     def has_key(self, provider: str) -> bool:
         """Tell whether a key for this provider is set."""
-        return self._first(_names(provider).keys) is not None
+        return self.key_variable(provider) is not None
 
     def access(self, provider: str) -> Credentials:
         """The provider's key and address. Raises MissingKeyError naming the variable to set."""
-        names = _names(provider)
-        key = self._first(names.keys)
+        key = self.key_variable(provider)
         if key is None:
-            variables = " or ".join(names.keys)
+            variables = " or ".join(key_names(provider))
             raise MissingKeyError(
                 f"{provider} needs an API key: set {variables} in the environment or in {self.env_file}"
             )
         if (trouble := self.key_trouble(provider)) is not None:
             raise MissingKeyError(trouble)
-        return Credentials(key, self.address(provider))
+        return Credentials(key.value, self.address(provider))
 
     def key_trouble(self, provider: str) -> str | None:
         """Say why the key that is set for the provider cannot be its key, naming the variable; None: it can be."""
-        key, variable = self._first(_names(provider).keys), self.key_variable(provider)
-        if key is None or variable is None:
+        variable = self.key_variable(provider)
+        if variable is None:
             return None
+        key = variable.value
         if not key.isascii() or not key.isprintable():  # no HTTP header can hold it
             return f"{variable}: the value has characters that no API key has; copy the key again"
         owner = next((name for prefix, name in _KEY_PREFIXES.items() if key.startswith(prefix)), provider)
@@ -162,15 +163,11 @@ class Settings:
     def api_version(self, provider: str) -> str | None:
         """The version of the provider's API that the environment asks for; None: the usual one. Raises ManifestError
         naming the variable for what is no version."""
-        for name in _names(provider).versions:
-            if (version := self.get(name)) is not None:
-                version = "v1beta" if version == "beta" else version  # as Google's SDK reads it
-                if _API_VERSION.fullmatch(version) is None:
-                    raise ManifestError(
-                        f"{provider}: {name} is no version of an API: write v1 or v1beta; nothing was sent"
-                    )
-                return version
-        return None
+        version = self.get(_VERSION) if provider == "gemini" else None  # the addresses of others say it
+        version = "v1beta" if version == "beta" else version  # as Google's SDK reads it
+        if version is not None and _API_VERSION.fullmatch(version) is None:
+            raise ManifestError(f"{provider}: {_VERSION} is no version of an API: write v1 or v1beta; nothing was sent")
+        return version
 
     def address_trouble(self, provider: str) -> str | None:
         """Say why the address that is set for the provider cannot be called, naming its variable; None: it can be."""
@@ -189,30 +186,20 @@ class Settings:
         """Return the values that must never be shown: the keys that this program reads, and the database's password."""
         pairs = (*self._values.items(), *self._file.items())
         names = set(chain.from_iterable(_KEY_GROUPS))
-        secrets = [value.strip() for name, value in pairs if name in names or name.endswith("_API_KEY")]
+        secrets = [value for name, value in pairs if name in names or name.endswith("_API_KEY")]
         try:
             password = urlsplit(self.state_url or "").password or ""
         except ValueError:
             password = ""
         return tuple(value for value in {*secrets, password, unquote(password)} if value)
 
-    def key_names(self, provider: str) -> tuple[str, ...]:
-        """The variables a key for this provider may be in."""
-        return _names(provider).keys
-
-    def address_names(self, provider: str) -> tuple[str, ...]:
-        """The variables that may set another address for this provider."""
-        return _names(provider).urls
-
     def address(self, provider: str) -> str | None:
         """Return the address that is set for the provider's key; None: none is set."""
-        variable = self.address_variable(provider)
-        return None if variable is None else variable.value
+        return self.get(address_name(provider))
 
     def with_addresses(self, addresses: Mapping[str, str]) -> Settings:
         """Return these settings with addresses of providers for which none is set."""
-        new = {_names(name).urls[0]: url for name, url in addresses.items() if self.address(name) is None}
-        return replace(self, _values={**self._values, **new}) if new else self
+        return replace(self, _values={**{address_name(name): url for name, url in addresses.items()}, **self._values})
 
     def is_elsewhere(self, provider: str) -> bool:
         """Return whether an address is set for this provider, if only its own."""
@@ -220,13 +207,11 @@ class Settings:
 
     def key_variable(self, provider: str) -> Variable | None:
         """Return the variable that sets the provider's key; None: none does."""
-        name = self._first_name(_names(provider).keys)
-        return None if name is None else self._variable(name)
+        return next(filter(None, map(self._variable, key_names(provider))), None)
 
     def address_variable(self, provider: str) -> Variable | None:
         """Return the variable that sets the provider's address; None: none does."""
-        name = self._address_name(provider)
-        return None if name is None else self._variable(name)
+        return self._variable(address_name(provider))
 
     @property
     def env_file(self) -> Path:
@@ -234,21 +219,14 @@ class Settings:
         return self.cwd / ".env"
 
     @property
-    def read_from_file(self) -> tuple[str, ...]:
-        """Names of the keys and addresses that the ``.env`` gives."""
-        keys = [name for name in self._file if name in self._keys_of_file]
-        addresses = [url for key in keys for url in _address_names(key) if self._takes_from_file(url, key)]
-        return tuple(dict.fromkeys([*keys, *addresses]))
-
-    @property
     def left_in_file(self) -> tuple[str, ...]:
         """Names in the ``.env`` that would mean something in the environment, which does not set them. An address
         would where its provider's key is set."""
-        taken, addresses = self.read_from_file, {url for key in self._values for url in _address_names(key)}
+        addresses = set(map(_address_of, self._values))
         return tuple(
             name
             for name in self._file
-            if (_NOT_IN_FILES.fullmatch(name) or name in addresses) and name not in taken and name not in self._values
+            if (_NOT_IN_FILES.fullmatch(name) or name in addresses) and name not in self._values
         )
 
     @property
@@ -293,12 +271,13 @@ class Settings:
 
     def lasting_key(self, provider: str) -> str | None:
         """Return the provider's key, by which its account is known; None where keys are tokens that soon end."""
-        names = _names(provider)
-        return self._first(names.keys) if names.key_lasts else None
+        key = None if provider == "vertex" else self.key_variable(provider)
+        return None if key is None else key.value
 
     def account_names(self, provider: str) -> tuple[str, ...]:
         """Return the organisation and the project that the environment names beside the provider's key."""
-        return tuple(f"{name}={value}" for name in _names(provider).accounts if (value := self.get(name)) is not None)
+        names = (f"{_prefix(provider)}_{part}_ID" for part in ("ORG", "PROJECT"))  # as OpenAI's SDK reads them
+        return tuple(f"{name}={value}" for name in names if (value := self.get(name)) is not None)
 
     def is_on_this_machine(self, provider: str) -> bool:
         """Tell whether the provider's address is on this machine: a sandbox, which costs nothing."""
@@ -322,30 +301,9 @@ class Settings:
         """Return the address from which ``hf://`` sources are fetched, without a trailing slash."""
         return (self.get("HF_ENDPOINT") or HUB).rstrip("/")
 
-    def _first(self, names: tuple[str, ...]) -> str | None:
-        name = self._first_name(names)
-        return None if name is None else self.get(name)
-
-    def _first_name(self, names: tuple[str, ...]) -> str | None:
-        return next((name for name in names if name in self._values), None)
-
-    def _address_name(self, provider: str) -> str | None:
-        """Return the variable that sets the provider's address: of the environment, else of the ``.env`` where the key
-        that would go there is of that file too."""
-        names = _names(provider)
-        key = self._first_name(names.keys)
-        if (name := self._first_name(names.urls)) is not None or key is None:
-            return name
-        return next((url for url in names.urls if self._takes_from_file(url, key)), None)
-
-    def _takes_from_file(self, url: str, key: str) -> bool:
-        """Return whether the ``.env`` sets an address that the environment does not, and the key that goes there."""
-        return url in self._file and url not in self._values and key in self._keys_of_file
-
-    def _variable(self, name: str) -> Variable:
-        is_of_file = name not in self._values or name in self._keys_of_file
-        value = self._file[name] if is_of_file else self._values[name]
-        return Variable(name, value.strip(), str(self.env_file) if is_of_file else "the environment")
+    def _variable(self, name: str) -> Variable | None:
+        place = str(self.env_file) if name in self.read_from_file else "the environment"
+        return None if (value := self.get(name)) is None else Variable(name, value, place)
 
 
 def address_problem(url: str) -> str | None:
@@ -369,31 +327,27 @@ def _is_loopback(url: str) -> bool:
 
 
 def _not_blank(values: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in values.items() if value.strip()}
+    return {name: value.strip() for name, value in values.items() if value.strip()}
 
 
-def _keys_given(file: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the keys of a ``.env`` that the environment lacks."""
+def _names_given(file: Mapping[str, str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names that a ``.env`` gives: keys that the environment lacks, and addresses to which those go."""
     groups = {name: group for group in _KEY_GROUPS for name in group}
-    return {
-        name: value
-        for name, value in file.items()
+    keys = [
+        name
+        for name in file
         if (name in groups or _API_KEY.fullmatch(name)) and environment.keys().isdisjoint(groups.get(name, (name,)))
-    }
+    ]
+    addresses = [url for url in map(_address_of, keys) if url in file and url not in environment]
+    return tuple(dict.fromkeys([*keys, *addresses]))
 
 
-def _address_names(key: str) -> tuple[str, ...]:
-    """Return the variables of the address to which the key of this variable goes."""
-    for names in _EXCEPTIONS.values():
-        if key in names.keys:
-            return names.urls
-    return (f"{key.removesuffix('_API_KEY')}_BASE_URL",) if _API_KEY.fullmatch(key) else ()
-
-
-def _names(provider: str) -> _Names:
-    prefix = provider.upper().replace("-", "_")
-    accounts = (f"{prefix}_ORG_ID", f"{prefix}_PROJECT_ID")  # as the SDKs of OpenAI and Together read them
-    return _EXCEPTIONS.get(provider) or _Names((f"{prefix}_API_KEY",), (f"{prefix}_BASE_URL",), accounts=accounts)
+def _address_of(key: str) -> str:
+    """Return the variable of the address to which the key of this variable goes; empty if that is no provider's key."""
+    if provider := next((name for name, keys in _KEYS.items() if key in keys), None):
+        return _ADDRESSES[provider]
+    address = f"{key.removesuffix('_API_KEY')}_BASE_URL"
+    return address if _API_KEY.fullmatch(key) and address not in _ADDRESSES.values() else ""
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from layton_batch.manifest.form import ManifestForm
-from layton_batch.providers import BUILT_IN, provider_class
+from layton_batch.providers import BUILT_IN, connect
 from layton_batch.text import plural
 from tools.command_page import commands_page
 from tools.format_page import formats_page
@@ -91,7 +91,7 @@ def provider_table() -> str:
     rows = ["| provider | requests a batch | size of a batch | window | results kept | pictures | cancel |"]
     rows += ["|---|---:|---:|---|---:|---|---|"]
     for name in BUILT_IN:
-        provider = provider_class(name)(None)
+        provider = connect(name, None)
         limits, can = provider.limits, provider.capabilities
         windows = tuple(getattr(provider, "windows", ("24h",)))
         window = " to ".join((windows[0], windows[-1])) if len(windows) > 2 else ", ".join(windows)

@@ -18,7 +18,7 @@ from layton_batch.files.run_folder import BATCHES
 from layton_batch.manifest.checks import SCHEMA_FILE, load_manifest, schema_text, shipped
 from layton_batch.manifest.form import RUN_NAME
 from layton_batch.manifest.model_checks import asked_models
-from layton_batch.settings import Settings
+from layton_batch.settings import key_names
 from layton_batch.tasks import OWN, load_task, task_names, unknown_task
 from layton_batch.tasks.protocol import TaskOptions
 
@@ -64,9 +64,8 @@ def init(
 
 def _key_names(manifest: Path) -> list[str]:
     """Return a variable for the key of each provider that a manifest's models and judges need."""
-    settings = Settings.from_process()
     providers = dict.fromkeys(spec.provider for spec in asked_models(load_manifest(manifest)))
-    return [settings.key_names(provider)[0] for provider in providers]
+    return [key_names(provider)[0] for provider in providers]
 
 
 def _run_name(folder: Path, task: str) -> str:

@@ -35,7 +35,7 @@ from layton_batch.runs.environment_notes import address_notes, file_notes, hub_n
 from layton_batch.runs.folders import given_manifest
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.own_prices import price_book
-from layton_batch.settings import Settings
+from layton_batch.settings import Settings, key_names
 from layton_batch.text import one_line, plural
 
 CheckSource: TypeAlias = "RunSource | None"
@@ -222,7 +222,7 @@ def _keys(names: Sequence[str], settings: Settings, wrong: State) -> Iterator[Ma
         trouble = settings.key_trouble(name)
         state, detail = (wrong, trouble) if trouble else (State.OK, f"set ({settings.key_variable(name)})")
         yield MachineFinding(f"key {name}", state, detail)
-    if missing := [" or ".join(settings.key_names(name)) for name in names if not settings.has_key(name)]:
+    if missing := [" or ".join(key_names(name)) for name in names if not settings.has_key(name)]:
         yield MachineFinding("keys", wrong, f"not set: {', '.join(missing)}")
 
 

@@ -21,7 +21,7 @@ from layton_batch.interchange.into_run import enter_answers
 from layton_batch.interchange.prediction_files import ImportedModel
 from layton_batch.loop import STOPPING, drive
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import all_models, check_models
+from layton_batch.manifest.model_checks import check_models
 from layton_batch.reports.run_result import RunResult
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of, remember, replacement_note, was_begun
@@ -142,7 +142,7 @@ def _replaced_answers(opened: Run, planned: Preview) -> str | None:
 
 
 def _is_here(manifest: Manifest, settings: Settings) -> bool:
-    return all(settings.is_on_this_machine(spec.provider) for spec in all_models(manifest))
+    return all(settings.is_on_this_machine(spec.provider) for spec in manifest.all_specs())
 
 
 def report_result(run: Run, status: Status, conversation: Conversation) -> RunResult:

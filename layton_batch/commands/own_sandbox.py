@@ -13,7 +13,6 @@ from layton_batch.files import atomic
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import all_models
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.runs.folders import SANDBOX_STATE, sandbox_runs
 from layton_batch.sandbox import Sandbox, SandboxConfig
@@ -39,7 +38,7 @@ def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Ma
     """
     place = sandbox_runs(runs)
     manifest = load_manifest(path, PromptFiles(settings, place))
-    if unplayed := sorted({spec.provider for spec in all_models(manifest)} - set(PROVIDERS)):
+    if unplayed := sorted({spec.provider for spec in manifest.all_specs()} - set(PROVIDERS)):
         raise ManifestError(f"--sandbox does not play {', '.join(unplayed)}; it plays {', '.join(PROVIDERS)}")
     task = manifest_task(manifest)
     items = load_items(manifest, task, settings)

@@ -25,7 +25,7 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import asked_models, check_models
 from layton_batch.providers import provider_names, unknown_provider
 from layton_batch.records import JsonValue
-from layton_batch.settings import Settings
+from layton_batch.settings import Settings, key_names
 from layton_batch.tasks import BUILT_IN, FIRST, OWN, task_names, unknown_task
 from layton_batch.text import plural
 
@@ -174,7 +174,7 @@ def _jury_of_keys(manifest: Manifest, settings: Settings) -> Mapping[str, JsonVa
     uses: dict[str, list[str]] = {}
     for spec in sitting:
         if not settings.has_key(spec.provider):
-            uses.setdefault(settings.key_names(spec.provider)[0], []).append(spec.name)
+            uses.setdefault(key_names(spec.provider)[0], []).append(spec.name)
     offers = "; ".join(f"{key} buys {', '.join(names)}" for key, names in uses.items())
     seats = min(len(seat_jury(with_key, model, manifest.seats)) for model in models)
     if not seats or not all(settings.has_key(model.provider) for model in models):

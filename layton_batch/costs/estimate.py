@@ -24,6 +24,7 @@ from functools import cache
 from importlib.resources import files
 from math import ceil
 
+from layton_batch import model_table
 from layton_batch.costs.rates import PER_MILLION, Price, RateStep, charge
 from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Usage
 from layton_batch.states import Role
@@ -152,7 +153,7 @@ def _json_bytes(value: JsonValue) -> int:
 def output_bound(spec: ModelSpec) -> int:
     """Return the most output tokens of one request, reasoning included, over all the choices asked for."""
     limits = [limit for limit in (spec.max_output_tokens, *_integers(spec.params, _LIMIT_KEYS)) if limit]
-    budget = max(spec.reasoning.budget_tokens or 0, 0)
+    budget = spec.reasoning.budget_tokens or 0
     if limits:
         limit = max(limits)
         # A limit that leaves no room beside the budget is sent as the sum by APIs whose limit counts reasoning too.
@@ -166,8 +167,6 @@ def _assumed_output(spec: ModelSpec, budget: int) -> int:
     """Return the most output tokens if the manifest states no limit: the limit that the request always states, else an
     allowance. The result is at most the model's own limit, if that is known.
     """
-    from layton_batch import model_table  # loads pydantic, which reports of costs need not
-
     if (stated := model_table.STATED_LIMITS.get(spec.provider)) is not None:
         alone, beside_a_budget = stated
         return budget + beside_a_budget if budget else alone
@@ -175,7 +174,7 @@ def _assumed_output(spec: ModelSpec, budget: int) -> int:
     model_entry = model_table.load().model(spec.provider, spec.model)
     real = model_entry.max_output_tokens if model_entry is not None else None
     most = budget + VISIBLE_OUTPUT if budget else allowance
-    return most if real is None else min(most, real.fact)
+    return most if real is None else min(most, real)
 
 
 def _integers(params: Mapping[str, JsonValue], keys: tuple[str, ...]) -> list[int]:
@@ -330,7 +329,7 @@ class Priors:
         """Estimate the output tokens of one request, reasoning included; at most what the request may use."""
         budget, effort = spec.reasoning.budget_tokens, spec.reasoning.effort or "default"
         if budget is not None:
-            thought = int(self.of_budget * max(budget, 0))
+            thought = int(self.of_budget * budget)
         else:  # an effort that the table lacks is above those it has
             thought = self.reasoning.get(effort, self.reasoning["high"])
         share = 1.0 if role is Role.PREDICT else self.of_judging

@@ -6,61 +6,40 @@ that it supersedes; genai-prices in batch context; the rest of our table. Nothin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from layton_batch.costs import published_prices
+from layton_batch.costs.published_prices import Discount
 from layton_batch.costs.rates import Price
-from layton_batch.errors import ManifestError
+from layton_batch.model_table import bare_model
 from layton_batch.text import did_you_mean
-
-if TYPE_CHECKING:
-    from layton_batch.costs.published_prices import Discount
 
 PROVIDER_IDS = {"gemini": "google", "vertex": "google", "xai": "x-ai"}
 """Our provider names where the price data says otherwise."""
-
-_MODEL_PATH = re.compile(r"^(?:publishers/google/)?models/")
-"""Path that Google's APIs may put before a model's id."""
-
-
-def bare_model(model: str) -> str:
-    """Return the model id without the path that Google's APIs allow before it."""
-    return _MODEL_PATH.sub("", model)
 
 
 class PriceBook:
     """Prices as of one moment. Look-ups are remembered; a book may be shared between threads.
 
-    ``at`` decides which dated price holds; a naive datetime is taken as UTC. Raises ManifestError when two overrides
-    name the same model.
+    ``at`` decides which dated price holds; a naive datetime is taken as UTC. ``overrides`` go before all others.
     """
 
     def __init__(self, overrides: Sequence[Price] = (), *, at: datetime) -> None:
         self.at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-        self._overrides: dict[tuple[str, str], Price] = {}
-        for price in overrides:
-            key = (price.provider, price.model)
-            if key in self._overrides:
-                raise ManifestError(f"price: {price.provider}/{price.model} has two prices in the manifest; keep one")
-            self._overrides[key] = price
-        self._known: dict[tuple[str, str], Price | None] = {}
+        self._known: dict[tuple[str, str], Price | None] = {(price.provider, price.model): price for price in overrides}
 
     def price(self, provider: str, model: str) -> Price | None:
         """Return the price of a model by its id at the provider (``ModelSpec.model``); None: unknown."""
-        key = (provider, model)
-        if key not in self._known:
-            self._known[key] = self._overrides.get(key) or self._look_up(provider, model)
-        return self._known[key]
+        if (provider, model) not in self._known:
+            self._known[provider, model] = self._look_up(provider, model)
+        return self._known[provider, model]
 
     def why_unknown(self, provider: str, model: str) -> str | None:
         """Tell a person why a model has no price and what to do; None: it has a price."""
         if self.price(provider, model) is not None:
             return None
-        from layton_batch.costs import published_prices
-
         reason = published_prices.load().refusal(_data_id(provider), bare_model(model), self.at.date())
         return reason or (
             f"no price is known for {provider}/{model} on {self.at.date()}: "
@@ -68,30 +47,25 @@ class PriceBook:
         )
 
     def _look_up(self, provider: str, model: str) -> Price | None:
-        from layton_batch.costs import published_prices
-
         table = published_prices.load()
         data_id, bare, on = _data_id(provider), bare_model(model), self.at.date()
         if table.refusal(data_id, bare, on):
             return None
-        price = table.superseding(data_id, bare, on) or published_prices.find(data_id, bare, self.at, table)
+        entry = table.entry(data_id, bare, on)
+        price = None if entry is not None and entry.supersedes else published_prices.find(data_id, bare, self.at, table)
         # A price of our own beats one that is only inferred from the provider's general statement.
-        if price is None or price.inferred:
-            price = table.entry(data_id, bare, on) or price
+        if entry is not None and (price is None or price.inferred):
+            price = entry.price
         return None if price is None else replace(price, provider=provider, model=model)
 
 
 def near_model(provider: str, model: str) -> str:
     """Return ``; did you mean 'x'?`` with the model of known price whose id is nearest, or nothing."""
-    from layton_batch.costs import published_prices
-
     return did_you_mean(bare_model(model), published_prices.ids(_data_id(provider)), 0.85)
 
 
 def discount(provider: str, model: str) -> Discount | None:
     """Return the discount of the provider's documents on a batch of this model; None: no discount."""
-    from layton_batch.costs import published_prices
-
     return published_prices.load().discount(_data_id(provider), bare_model(model))
 
 

@@ -70,34 +70,19 @@ class _Dated(msgspec.Struct, frozen=True, kw_only=True):
         return is_of_model and (self.start is None or on >= self.start) and (self.end is None or on < self.end)
 
 
-class _Step(msgspec.Struct, frozen=True):
-    above: int
-    batch: list[Decimal]
-    standard: list[Decimal]
-
-
 class _Entry(_Dated, frozen=True, kw_only=True):
-    """Rates are ``[input, output]``, ``[…, cached input]``, ``[…, cache write]``."""
-
-    batch: list[Decimal]
-    standard: list[Decimal]
+    batch: Rates
+    standard: Rates
     source: str
     as_of: date
     supersedes: bool = False
-    steps: list[_Step] = []
+    steps: tuple[RateStep, ...] = ()
 
     @property
     def price(self) -> Price:
         """Return the row as a price."""
-        return Price(
-            provider=self.provider,
-            model=self.model,
-            batch=Rates(*self.batch),
-            standard=Rates(*self.standard),
-            source=f"{NAME}: {self.source}",
-            as_of=self.as_of,
-            steps=tuple(RateStep(step.above, Rates(*step.batch), Rates(*step.standard)) for step in self.steps),
-        )
+        source = f"{NAME}: {self.source}"
+        return Price(self.provider, self.model, self.batch, self.standard, source, self.as_of, self.steps)
 
 
 class _Alias(_Dated, frozen=True, kw_only=True):
@@ -119,20 +104,9 @@ class DatedPrices(msgspec.Struct, frozen=True):
     refused: list[_Refusal] = []
     discount_rows: list[Discount] = msgspec.field(name="discount", default_factory=list)
 
-    def entry(self, provider: str, model: str, on: date) -> Price | None:
+    def entry(self, provider: str, model: str, on: date) -> _Entry | None:
         """Return our price on that day, whether or not it supersedes other sources."""
-        row = _first(self.price, provider, model, on)
-        return None if row is None else row.price
-
-    def superseding(self, provider: str, model: str, on: date) -> Price | None:
-        """Return our price on that day if it supersedes other sources."""
-        row = _first((row for row in self.price if row.supersedes), provider, model, on)
-        return None if row is None else row.price
-
-    def alias(self, provider: str, model: str, on: date) -> str | None:
-        """Return the id under which a source lists this model, if it differs."""
-        row = _first(self.alias_rows, provider, model, on)
-        return None if row is None else row.listed_as
+        return _first(self.price, provider, model, on)
 
     def refusal(self, provider: str, model: str, on: date) -> str | None:
         """Return the reason why this name must not be priced, although a source has a price."""
@@ -194,15 +168,23 @@ def find(provider: str, model: str, at: datetime, table: DatedPrices) -> Price |
 
     ``table`` says what the provider's documents promise batches where the data is silent.
     """
-    info = _model(provider, model, table.alias(provider, model, at.date()))
-    if info is None:
+    alias = _first(table.alias_rows, provider, model, at.date())
+    info = _model(provider, model, None if alias is None else alias.listed_as)
+    if info is None or (standard := _text_price(info.get_prices(at))) is None:
         return None
-    standard = _ladder(info.get_prices(at))
-    if standard is None:
-        return None
-    batch, source, inferred = _batch(info, provider, at, standard, table)
-    steps = tuple(RateStep(above, _at(batch, above), _at(standard, above)) for above in _thresholds(batch, standard))
-    return Price(provider, model, batch[0], standard[0], source, at.date(), steps, inferred)
+    batch, rule = _batch_price(info, provider, at), table.discount(provider, info.id)
+    source, inferred = name(), False
+    if batch is None and rule is None:
+        source += ", standard price: no batch discount is documented"
+    elif batch is None and rule is not None:
+        source += f", standard price{'' if rule.share == 1 else f' × {rule.share}'}: {rule.source}"
+        inferred = rule.share != 1 and not rule.models
+    steps = []
+    for above in sorted({0, *_thresholds(standard), *_thresholds(batch or standard)}):
+        rates = _rates(standard, above)
+        reduced = rates if rule is None else rule.apply(rates)
+        steps.append(RateStep(above, reduced if batch is None else _rates(batch, above), rates))
+    return Price(provider, model, steps[0].batch, steps[0].standard, source, at.date(), tuple(steps[1:]), inferred)
 
 
 def _model(provider: str, model: str, listed_as: str | None) -> ModelInfo | None:
@@ -236,56 +218,32 @@ def is_same_model(requested: str, listed: str) -> bool:
     return False
 
 
-_Ladder = dict[int, Rates]
-"""Rates by the number of input tokens above which they hold; 0 is the base."""
-
-
-def _batch(
-    info: ModelInfo, provider: str, at: datetime, standard: _Ladder, table: DatedPrices
-) -> tuple[_Ladder, str, bool]:
-    """Return (batch rates, source text, whether they are inferred)."""
-    published = _ladder(info.get_prices(at, BATCH)) if _has_batch_price(info, at) else _entry(info, provider, at)
-    if published is not None:
-        return published, name(), False
-    rule = table.discount(provider, info.id)
-    if rule is None:
-        return standard, f"{name()}, standard price: no batch discount is documented", False
-    reduced = {above: rule.apply(rates) for above, rates in standard.items()}
-    if rule.share == 1:
-        return reduced, f"{name()}, standard price: {rule.source}", False
-    return reduced, f"{name()}, standard price × {rule.share}: {rule.source}", not rule.models
-
-
-def _entry(info: ModelInfo, provider: str, at: datetime) -> _Ladder | None:
-    """Return the prices of the entry that OpenRouter's catalogue, and so the data, has for a model's batches."""
+def _batch_price(info: ModelInfo, provider: str, at: datetime) -> ModelPrice | None:
+    """Return the price that the data lists for batches: of an active variant, or of the entry that OpenRouter's
+    catalogue, and so the data, has for a model's batches."""
+    for variant in info.price_variants or ():
+        if variant.when == BATCH and (variant.constraint is None or variant.constraint.active(at)):
+            return _text_price(info.get_prices(at, BATCH))
     entry = info if info.id.endswith(BATCH_ENTRY) else _model(provider, info.id + BATCH_ENTRY, None)
-    return None if entry is None or not entry.id.endswith(BATCH_ENTRY) else _ladder(entry.get_prices(at))
+    return None if entry is None or not entry.id.endswith(BATCH_ENTRY) else _text_price(entry.get_prices(at))
 
 
-def _has_batch_price(info: ModelInfo, at: datetime) -> bool:
-    return any(
-        variant.when == BATCH and (variant.constraint is None or variant.constraint.active(at))
-        for variant in info.price_variants or ()
-    )
-
-
-def _ladder(price: ModelPrice) -> _Ladder | None:
+def _text_price(price: ModelPrice) -> ModelPrice | None:
     """None without both an input and an output price: embeddings, audio, and models listed without any price."""
-    if price.input_mtok is None or price.output_mtok is None:
-        return None
-    values = [getattr(price, field) for field in _FIELDS]
-    thresholds = {0}.union(*({tier.start for tier in getattr(value, "tiers", ())} for value in values))
-    return {above: _rates(values, above) for above in sorted(thresholds)}
+    return None if price.input_mtok is None or price.output_mtok is None else price
 
 
-def _rates(values: list[object], above: int) -> Rates:
-    amounts = [_amount(value, above) for value in values]
-    fresh, out, cached, written = amounts
+def _thresholds(price: ModelPrice) -> set[int]:
+    return {tier.start for field in _FIELDS for tier in getattr(getattr(price, field), "tiers", ())}
+
+
+def _rates(price: ModelPrice, above: int) -> Rates:
+    """Return the rates of a request that exceeds ``above`` tokens of input by the least."""
+    fresh, out, cached, written = (_amount(getattr(price, field), above) for field in _FIELDS)
     return Rates(fresh or Decimal(0), out or Decimal(0), cached, written)
 
 
 def _amount(value: object, above: int) -> Decimal | None:
-    """One field's amount for a request that exceeds ``above`` tokens of input by the least."""
     if value is None or isinstance(value, Decimal):
         return value
     amount: Decimal = getattr(value, "base")  # noqa: B009 - TieredPrices, which is not imported at run time
@@ -293,11 +251,3 @@ def _amount(value: object, above: int) -> Decimal | None:
         if above >= tier.start:
             amount = tier.price
     return amount
-
-
-def _thresholds(batch: _Ladder, standard: _Ladder) -> list[int]:
-    return sorted((batch.keys() | standard.keys()) - {0})
-
-
-def _at(ladder: _Ladder, above: int) -> Rates:
-    return ladder[max(start for start in ladder if start <= above)]

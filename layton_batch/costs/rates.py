@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
+import msgspec
+
 from layton_batch.errors import ManifestError
 from layton_batch.records import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """USD per million tokens. None: the provider has no such rate of its own, so the tokens cost what input costs.
+class Rates(msgspec.Struct, frozen=True, array_like=True):
+    """USD per million tokens; in a file a list, of which the last two may be left out. None: the provider has no such
+    rate of its own, so the tokens cost what input costs.
 
     ``cache_write`` is the rate of what a cache keeps for minutes. What it keeps for an hour costs twice as much as
     fresh input, by Anthropic's documents.
@@ -45,8 +47,7 @@ class Rates:
         return max(rate for rate in (self.input, self.cached_input, self.cache_write) if rate is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class RateStep:
+class RateStep(msgspec.Struct, frozen=True):
     """Rates of a request whose *whole* input exceeds ``above`` tokens; all its tokens are then billed at these."""
 
     above: int
@@ -76,12 +77,10 @@ MANIFEST = "manifest"
 """The source of a price that a manifest states, and the first word of one whose own source the manifest names."""
 
 
-def manifest_price(
-    provider: str, model: str, batch: Rates, as_of: date, standard: Rates | None = None, source: str = MANIFEST
-) -> Price:
-    """Make a price that a manifest states. Without standard rates the batch rates stand for both: nothing is saved."""
+def manifest_price(provider: str, model: str, batch: Rates, standard: Rates, as_of: date, source: str) -> Price:
+    """Make a price that a manifest states."""
     named = source if source == MANIFEST else f"{MANIFEST}: {source}"
-    return Price(provider, model, batch, standard or batch, named, as_of)
+    return Price(provider, model, batch, standard, named, as_of)
 
 
 def is_of_a_manifest(source: str) -> bool:

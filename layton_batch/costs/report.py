@@ -133,10 +133,6 @@ class TotalCost:
         return UNKNOWN if self.usd is None else decimal_text(self.usd)
 
 
-NOTHING = TotalCost(Decimal(0), complete=True)
-"""Cost of no request at all."""
-
-
 @dataclass(frozen=True, slots=True)
 class CostLine:
     """The sum over one ``group`` of rows, named by the values of what the bill is added up by. ``saved`` = unbatched −
@@ -156,28 +152,21 @@ class CostLine:
     share_of_live: Decimal | None
     price_source: str
     price_date: str
-    unknown_cost_requests: int = 0
-    unknown_cost: TotalCost = NOTHING
-
-
-@dataclass(frozen=True, slots=True)
-class ReusedAnswers:
-    """Answers that other runs paid for, and what they cost there; in no sum of what was paid here."""
-
-    requests: int = 0
-    paid: TotalCost = NOTHING
+    unknown_cost_requests: int
+    unknown_cost: TotalCost
 
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
     """A bill: a line for each group of what it is added up ``by``.
-    ``differing``: batches of which the provider states another cost, or other tokens, than these rows."""
+    ``differing``: batches of which the provider states another cost, or other tokens, than these rows. ``reused``:
+    answers that other runs paid for, and what they cost there; in no sum of what was paid here."""
 
     by: Sequence[str]
     lines: tuple[CostLine, ...]
     total: CostLine
-    differing: tuple[CostComparison, ...] = ()
-    reused: ReusedAnswers = ReusedAnswers()
+    differing: tuple[CostComparison, ...]
+    reused: CostLine
 
 
 _Entry = UsageRow | UnknownCost
@@ -192,13 +181,12 @@ def build_report(
 ) -> CostReport:
     """Add up rows in any order. Without rows the report is empty and costs exactly nothing."""
     entries: list[_Entry] = [*rows, *unknown]
-    before = list(reused)
     return CostReport(
         by=by,
         lines=_lines(entries, by),
         total=_line((), entries),
         differing=differing(stated),
-        reused=ReusedAnswers(sum(row.requests for row in before), _sum([row.cost_batched for row in before])),
+        reused=_line((), list(reused)),
     )
 
 
@@ -347,7 +335,7 @@ def reused_note(report: CostReport) -> str | None:
     if not report.reused.requests:
         return None
     answers = plural(report.reused.requests, "answer was", "answers were")
-    return f"reused: {answers} paid for by another run, {report.reused.paid.text} there and nothing here"
+    return f"reused: {answers} paid for by another run, {report.reused.batched.text} there and nothing here"
 
 
 def cached_note(total: CostLine) -> str | None:

@@ -35,17 +35,6 @@ def is_address(source: str) -> bool:
     return source.startswith((_HUB, *WEB))
 
 
-def download(source: str, settings: Settings, clock: Clock | None = None) -> bytes:
-    """Download a small file and return its content. Raises DataError as ``read_rows``."""
-    with downloaded(*located(source, settings), clock or SystemClock()) as path:
-        return path.read_bytes()
-
-
-def located(source: str, settings: Settings) -> tuple[str, str | None]:
-    """Return the URL of an address, and the token that is sent there."""
-    return (_hub_url(source, settings), settings.hf_token) if source.startswith(_HUB) else (source, None)
-
-
 def _hub_url(source: str, settings: Settings) -> str:
     parts = source.removeprefix(_HUB).split("/")
     if len(parts) < 4 or parts[0] != "datasets" or not all(parts) or ".." in parts:
@@ -55,11 +44,14 @@ def _hub_url(source: str, settings: Settings) -> str:
 
 
 @contextmanager
-def downloaded(url: str, token: str | None, clock: Clock, *, patient: bool = True) -> Iterator[Path]:
+def downloaded(source: str, settings: Settings, clock: Clock | None = None, *, patient: bool = True) -> Iterator[Path]:
+    """Yield a temporary file with the content of an address. The hub's token goes to the hub alone."""
+    is_of_hub = source.startswith(_HUB)
+    url, token = (_hub_url(source, settings), settings.hf_token) if is_of_hub else (source, None)
     with tempfile.TemporaryDirectory(prefix="layton-batch-") as folder:
         # The suffix is kept: it says what the file is.
         path = Path(folder) / f"source{Path(url.partition('?')[0]).suffix}"
-        fetch(url, path, token=token, clock=clock, waits=WAITS_SECONDS if patient else ())
+        fetch(url, path, token=token, clock=clock or SystemClock(), waits=WAITS_SECONDS if patient else ())
         yield path
 
 

@@ -1,8 +1,8 @@
 """Files that a reader never sees half of: temporary name, fsync, rename, fsync of the folder; whole lines appended; and
 whether a file is still what was written.
 
-A temporary name says which process is writing (``.<name>.<machine>-<pid>-<start>-<n>.tmp``), so that what a process
-left behind when it was killed can be told from what another is writing now, and removed (:func:`sweep`).
+A temporary name says which process is writing (``.<name>.<machine>-<pid>-<n>.tmp``), so that what a process left behind
+when it was killed can be told from what another is writing now, and removed (:func:`sweep`).
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import orjson
 
 from layton_batch.errors import FileError, file_error
-from layton_batch.processes import is_gone, machine, myself
 from layton_batch.records import FileDigest
 
 _numbers = itertools.count()
-_TEMPORARY = re.compile(r"\..+\.([0-9a-f]{8})-(\d+)-(\d+|-)-\d+\.tmp")
+_TEMPORARY = re.compile(r"\..+\.([0-9a-f]{8})-(\d+)-\d+\.tmp")
 _ADDRESS = re.compile(r"(s3|gs|az|abfss?|hf|https?|ftp|file):", re.IGNORECASE)
 """The beginning of an address, as a path has it. A folder of that name is never meant."""
 BUFFER_BYTES = 1 << 20
@@ -48,8 +48,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        with _recorded(path, temporary):
-            _check_guards(path)
+        with _changing(path, temporary):
             temporary.replace(path)
             sync_folder(path.parent)
     except OSError as error:
@@ -78,20 +77,14 @@ def writing_folder(path: Path) -> Iterator[Path]:
     are synced where they were written by :func:`writing`; the others (pages that can be made again) come to disk in
     their own time.
     """
-    temporary = _temporary(path)
-    try:
-        make_folder(path.parent)
+    with scratch(path) as temporary:
         temporary.mkdir()
         yield temporary
         for folder, _, _ in os.walk(temporary, topdown=False):
             sync_folder(Path(folder))
-        _check_guards(path)
-        _put_in_place(temporary, path)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise _unwritten(path, error) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        with _changing(path):
+            _put_in_place(temporary, path)
+            sync_folder(path.parent)
 
 
 @contextmanager
@@ -104,62 +97,38 @@ def scratch(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
-        if temporary.exists():
-            shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-Recorder = Callable[[Path, Path], AbstractContextManager[None]]
-"""Takes the path that a file is about to get, and the path where its content is until then."""
-Hook = TypeVar("Hook")
-Hooks = list[tuple[Path, tuple[str, int, str], Hook]]
-"""Callbacks for the files below a folder that this process writes; of several the newest is called."""
-_guards: Hooks[Callable[[], None]] = []
-_recorders: Hooks[Recorder] = []
-
-
-def guarded(root: Path, check: Callable[[], None]) -> AbstractContextManager[None]:
-    """While the block runs, ``check`` is called before this process gives a file below ``root`` its name or removes
-    it. It raises where the process may not write there any more: it was frozen, and another took the run over."""
-    return _hooked(_guards, root, check)
-
-
-def recorded(root: Path, record: Recorder) -> AbstractContextManager[None]:
-    """While the block runs, each file below ``root`` that this process writes gets its name within ``record``."""
-    return _hooked(_recorders, root, record)
+Watch = Callable[[Path, Path | None], AbstractContextManager[None]]
+"""Takes a path that is about to change, and where its new content is until then; None if that is a folder or nothing.
+"""
+_watches: list[tuple[Path, Watch]] = []
 
 
 @contextmanager
-def _hooked(hooks: Hooks[Hook], root: Path, hook: Hook) -> Iterator[None]:
-    entry = root, myself(), hook
-    hooks.append(entry)
+def watched(root: Path, watch: Watch) -> Iterator[None]:
+    """While the block runs, this process gives a file below ``root`` its name, or removes it, within ``watch``; of
+    several the newest is used."""
+    entry = root, watch
+    _watches.append(entry)
     try:
         yield
     finally:
-        hooks.remove(entry)
+        _watches.remove(entry)
 
 
-def _newest(hooks: Hooks[Hook], path: Path) -> Hook | None:
-    matching = (hook for root, process, hook in reversed(hooks) if path.is_relative_to(root) and process == myself())
-    return next(matching, None)
-
-
-def _recorded(path: Path, content: Path) -> AbstractContextManager[None]:
-    """Return the newest recorder's context for the path."""
-    _check_guards(path)
-    record = _newest(_recorders, path)
-    return nullcontext() if record is None else record(path, content)
-
-
-def _check_guards(path: Path) -> None:
-    """Call the newest check for the path."""
-    if (check := _newest(_guards, path)) is not None:
-        check()
+def _changing(path: Path, content: Path | None = None) -> AbstractContextManager[None]:
+    """Return the newest watch's context for the path: one whose session broke may be there still."""
+    watches = (watch for root, watch in reversed(tuple(_watches)) if path.is_relative_to(root))
+    watch = next(watches, None)
+    return nullcontext() if watch is None else watch(path, content)
 
 
 def remove(path: Path) -> None:
     """Remove the file, if there is one."""
-    _check_guards(path)
-    path.unlink(missing_ok=True)
+    with _changing(path):
+        path.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> None:
@@ -174,17 +143,29 @@ def make_folder(folder: Path) -> None:
 
 def sweep(folder: Path) -> int:
     """Remove what dead processes of this machine were writing under ``folder`` when they died; returns how much."""
-    here, swept = machine(), 0
+    swept = 0
     for root, folders, files in os.walk(folder):
         for name in [*folders, *files]:
             match = _TEMPORARY.fullmatch(name)
-            if match is None or match[1] != _short(here) or not is_gone(here, int(match[2]), match[3]):
+            if match is None or match[1] != _processes() or os.path.exists(f"/proc/{match[2]}"):
                 continue
             path = Path(root) / name
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
             swept += 1
         folders[:] = [name for name in folders if not _TEMPORARY.fullmatch(name)]
     return swept
+
+
+@cache
+def _processes() -> str:
+    """Return eight digits for this boot of this machine and this space of process ids, in which alone a missing process
+    is a dead one. Return a dash where the system does not say. Containers have spaces of their own."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+        space = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return "-"
+    return sha256(b"%s %d" % (boot, space)).hexdigest()[:8]
 
 
 def _unwritten(path: Path, error: OSError) -> FileError:
@@ -195,12 +176,7 @@ def _unwritten(path: Path, error: OSError) -> FileError:
 
 
 def _temporary(path: Path) -> Path:
-    where, pid, begun = myself()
-    return path.with_name(f".{path.name}.{_short(where)}-{pid}-{begun}-{next(_numbers)}.tmp")
-
-
-def _short(where: str) -> str:
-    return sha256(where.encode()).hexdigest()[:8]
+    return path.with_name(f".{path.name}.{_processes()}-{os.getpid()}-{next(_numbers)}.tmp")
 
 
 def _put_in_place(new: Path, path: Path) -> None:

@@ -10,11 +10,9 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
-from itertools import islice
-from typing import IO, Any
+from typing import Any
 
 import orjson
 import polars as pl
@@ -35,21 +33,22 @@ class PictureFile:
     def __init__(self) -> None:
         self._end = 0
         try:
-            self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the last picture
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the last picture
         except OSError as error:
             raise _no_space(error) from error
-        weakref.finalize(self, _close, self._file)
+        weakref.finalize(self, self._file.close)
 
     def append(self, image: Image) -> Image:
         """Put a picture at the end. Raises StorageError where there is no space for it."""
         content = image.base64.encode("utf-8", "surrogatepass")
+        start, size = self._end, len(content)
         try:
-            self._file.write(content)
-            self._file.flush()
+            while content:  # a disk that is nearly full takes a part
+                content = content[self._file.write(content) :]
         except OSError as error:
             raise _no_space(error) from error
-        start, self._end = self._end, self._end + len(content)
-        return StoredImage(image.media_type, self, start, len(content))
+        self._end += size
+        return StoredImage(image.media_type, self, start, size)
 
     def read(self, start: int, size: int) -> str:
         """Read a picture's base64 text. Raises StorageError where it cannot be read."""
@@ -57,11 +56,6 @@ class PictureFile:
             return os.pread(self._file.fileno(), size, start).decode("utf-8", "surrogatepass")
         except OSError as error:
             raise _no_space(error) from error
-
-
-def _close(file: IO[bytes]) -> None:
-    with suppress(OSError):  # a full disk may refuse what is still buffered
-        file.close()
 
 
 def _no_space(error: OSError) -> Exception:
@@ -187,13 +181,10 @@ PORTION_CHARACTERS = 8_000_000
 
 def write_items(folder: RunFolder, items: Sequence[Item]) -> None:
     """Freeze the items."""
-    largest = max(map(picture_characters, items), default=0)
-    size = max(1, min(tables.PORTION_ROWS, PORTION_CHARACTERS // max(largest, 1)))
-    rows = item_rows(items)
-    portions = iter(lambda: list(islice(rows, size)), [])
-    with tables.writing_frames(folder.part("items", "items"), "items", pictures=largest > 0) as add:
-        for portion in portions:
-            add(pl.DataFrame(portion, schema=SCHEMAS["items"]))
+    has_pictures = any(item.images for item in items)
+    with tables.writing_frames(folder.part("items", "items"), "items", pictures=has_pictures) as add:
+        for portion in tables.portions(items, picture_characters, PORTION_CHARACTERS):
+            add(pl.DataFrame(list(item_rows(portion)), schema=SCHEMAS["items"]))
 
 
 def read_items(folder: RunFolder) -> list[Item]:

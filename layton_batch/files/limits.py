@@ -46,18 +46,13 @@ class FileLimits:
                 setattr(self, name, int(given))
 
     def check(self, name: str, size: int, place: str, subject: str) -> None:
-        """Raise DataError where ``size``, in the unit of the limit ``name``, is beyond it."""
-        limit = getattr(self, name)
-        if size > limit:
-            raise self.exceeded(name, place, subject)
-
-    def exceeded(self, name: str, place: str, subject: str) -> DataError:
-        """Say that something is larger than the limit ``name``, and what raises the limit."""
-        unit = "MiB" if name.endswith("_mib") else name
-        return DataError(
-            f"{place}: {subject} more than {getattr(self, name):,} {unit}. If you trust it, raise the limit with "
-            f"{_PREFIX}{name.upper()} in the environment"
-        )
+        """Raise DataError where ``size``, bytes or a number, is beyond the limit ``name``; it says what raises that."""
+        limit, unit = getattr(self, name), "MiB" if name.endswith("_mib") else name
+        if size > limit * (_MIB if unit == "MiB" else 1):
+            raise DataError(
+                f"{place}: {subject} more than {limit:,} {unit}. If you trust it, raise the limit with "
+                f"{_PREFIX}{name.upper()} in the environment"
+            )
 
 
 LIMITS = FileLimits()
@@ -79,28 +74,25 @@ def lines(handle: IO[AnyStr], name: str) -> Iterator[tuple[int, AnyStr]]:
     longest, number = LIMITS.row_mib * _MIB, 0
     while line := handle.readline(longest + 1):
         number += 1
-        if len(line) > longest:
-            raise LIMITS.exceeded("row_mib", f"{name}, line {number}", "the line has")
+        LIMITS.check("row_mib", len(line), f"{name}, line {number}", "the line has")
         yield number, line
 
 
 def check_download(size: int, source: str) -> None:
     """Raise DataError where a download has brought, or announces, ``size`` bytes beyond its limit."""
-    if size > LIMITS.download_mib * _MIB:
-        raise LIMITS.exceeded("download_mib", source, "the download has")
+    LIMITS.check("download_mib", size, source, "the download has")
 
 
 def check_document(path: Path, name: str) -> None:
     """Raise DataError for a file beyond the limit of what is held in memory whole. Raises OSError."""
-    if path.stat().st_size > LIMITS.unpacked_mib * _MIB:
-        raise LIMITS.exceeded("unpacked_mib", name, "a document that is read whole has")
+    LIMITS.check("unpacked_mib", path.stat().st_size, name, "a document that is read whole has")
 
 
 def check_unpacked(size: int, path: Path, name: str) -> None:
     """Raise DataError where a file of rows, unpacked, has ``size`` bytes: more than the limit, and than the file has
     itself by far. Raises OSError."""
-    if size > max(LIMITS.unpacked_mib * _MIB, _REAL * path.stat().st_size):
-        raise LIMITS.exceeded("unpacked_mib", name, "unpacked, the file has")
+    if size > _REAL * path.stat().st_size:
+        LIMITS.check("unpacked_mib", size, name, "unpacked, the file has")
 
 
 def check_parquet(path: Path, name: str) -> None:

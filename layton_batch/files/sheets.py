@@ -1,7 +1,7 @@
 """Sheets as rows: CSV files and Excel workbooks, a header line with the columns' names, then a row a record.
 
-CSV files of spreadsheet programs separate by ``;`` where a comma is a decimal point, put ``sep=;`` before the header,
-begin with a byte-order mark, and call UTF-16 "Unicode text". Of a workbook the first visible sheet is read.
+CSV files of spreadsheet programs separate by ``;`` where a comma is a decimal point, and begin with a byte-order mark.
+Of a workbook the first visible sheet is read.
 """
 
 from __future__ import annotations
@@ -25,9 +25,6 @@ ENDINGS = (".csv", ".tsv")
 """Name endings of these files."""
 LONGEST_CELL = 40_000_000
 """Characters: a picture in base64 fits in."""
-UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-"""The byte-order marks with which a file in UTF-16 begins."""
-_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n?\Z")
 _BLANK = " ,;\t\r\n"
 """Characters of a line without a name of a column, as spreadsheet programs write an empty row."""
 INDEX = "Unnamed: 0"
@@ -45,14 +42,11 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
     csv.field_size_limit(LONGEST_CELL)
     line = 1
     try:
-        with path.open(encoding=_encoding(path), newline="") as handle:
+        with path.open(encoding="utf-8-sig", newline="") as handle:
             before, first = 0, handle.readline()
-            if separator_line := _SEPARATOR_LINE.match(first):
-                before, first = 1, handle.readline()
             while first and not first.strip(_BLANK):
                 before, first = before + 1, handle.readline()
-            separator = separator_line[1] if separator_line else _separator(first, path)
-            lines = itertools.chain([first], handle)
+            lines, separator = itertools.chain([first], handle), _separator(first, path)
             reader = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
             header = header_of(next(reader, []), f"{name}, line {1 + before}")
             line = reader.line_num + 1 + before
@@ -61,7 +55,7 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
                     yield line, row_of(header, cells, f"{name}, line {line}", typed_cell)
                 line = reader.line_num + 1 + before
     except UnicodeError as error:
-        raise DataError(f"{name}, {_undecodable(path, name, line)}; save it as CSV in UTF-8") from error
+        raise DataError(f"{name}, {_undecodable(path, name)}; save it as CSV in UTF-8") from error
     except csv.Error as error:
         raise DataError(f"{name}, line {line}: not CSV ({error})") from error
 
@@ -93,22 +87,15 @@ def row_of(
     return {column: read(cell) for column, cell in zip(header, cells, strict=False)}
 
 
-def _undecodable(path: Path, name: str, read: int) -> str:
-    """Say in which line a file is not UTF-8, and by which byte; ``read``: the line up to which a file in UTF-16 is."""
-    if _encoding(path) == "utf-16":
-        return f"near line {read}: begins as UTF-16 and is none"
+def _undecodable(path: Path, name: str) -> str:
+    """Say in which line a file is not UTF-8, and by which byte."""
     with path.open("rb") as handle:
         for number, line in limits.lines(handle, name):
             try:
                 line.decode()
             except UnicodeDecodeError as error:
                 return f"line {number}: not UTF-8 (byte {error.start + 1} of the line is {line[error.start]:#04x})"
-    return f"near line {read}: not UTF-8"
-
-
-def _encoding(path: Path) -> str:
-    with path.open("rb") as handle:
-        return "utf-16" if handle.read(2) in UTF_16_MARKS else "utf-8-sig"
+    return "not UTF-8"
 
 
 def _separator(header: str, path: Path) -> str:

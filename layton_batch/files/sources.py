@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import codecs
 import glob
-import io
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,11 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import orjson
 
-from layton_batch.clock import Clock, SystemClock
-from layton_batch.errors import DataError, MissingSourceError
+from layton_batch.clock import Clock
+from layton_batch.errors import DamagedTableError, DataError, MissingSourceError
 from layton_batch.files import limits
-from layton_batch.files.addresses import downloaded, is_address, located, shown
-from layton_batch.files.sheets import ENDINGS, UTF_16_MARKS, WORKBOOK, csv_rows, workbook_rows
+from layton_batch.files.addresses import downloaded, is_address, shown
+from layton_batch.files.sheets import ENDINGS, WORKBOOK, csv_rows, workbook_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 from layton_batch.text import did_you_mean, first_of
@@ -127,7 +126,7 @@ def placed_rows(
     if settings.only_below is not None and not _is_below(source, settings.only_below):
         raise MissingSourceError(f"{shown(source)}: is not in the bundle, and nothing else is read")
     if is_address(source):
-        with downloaded(*located(source, settings), clock or SystemClock(), patient=patient) as path:
+        with downloaded(source, settings, clock, patient=patient) as path:
             yield from _at_least_one(file_rows(path, shown(source)), shown(source))
     else:
         files = local_files(source, base, settings.cwd)
@@ -240,8 +239,6 @@ def file_rows(path: Path, name: str) -> Iterator[tuple[RowLocation, Row]]:
     try:
         for line, row in _numbered_rows(path, name):
             yield RowLocation(name, line), row
-    except UnicodeError as error:
-        raise DataError(f"{name}: begins as UTF-16 and is none; save it as UTF-8") from error
     except OSError as error:
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
 
@@ -258,16 +255,12 @@ def _numbered_rows(path: Path, name: str) -> Iterator[tuple[int, Row]]:
         start = handle.read(len(_PARQUET_MAGIC))
     if start == _PARQUET_MAGIC or ending == ".parquet":
         return _parquet_rows(path, name)
-    return _json_rows(path, name, is_utf_16=start.startswith(UTF_16_MARKS))
+    return _json_rows(path, name)
 
 
-def _json_rows(path: Path, name: str, *, is_utf_16: bool) -> Iterator[tuple[int, Row]]:
+def _json_rows(path: Path, name: str) -> Iterator[tuple[int, Row]]:
     with path.open("rb") as handle:
-        lines = limits.lines(handle, name)
-        if is_utf_16:
-            text = io.TextIOWrapper(handle, "utf-16", newline="\n")
-            lines = ((number, line.encode()) for number, line in limits.lines(text, name))
-        for number, line in lines:
+        for number, line in limits.lines(handle, name):
             content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
             if content.strip():
                 yield number, _decode(content, f"{name}, line {number}")
@@ -301,26 +294,21 @@ def _parquet_rows(path: Path, name: str) -> Iterator[tuple[int, Row]]:
 
 
 def _portions(path: Path, name: str) -> Iterator[pl.DataFrame]:
-    import polars as pl
     import polars.selectors as cs
 
-    from layton_batch.files.tables import PORTION_CHARACTERS, portion_rows
+    from layton_batch.files.tables import PORTION_CHARACTERS, read_portions
 
     limits.check_parquet(path, name)
+    texts, size = (cs.string().str.len_bytes(), cs.binary().bin.size()), 0
     try:
-        scan = pl.scan_parquet(path, glob=False)
-        texts = cs.string().str.len_bytes(), cs.binary().bin.size()
-        count = scan.select(pl.len()).collect().item()
-        step, size = portion_rows(path, count), 0
-        for start in range(0, count, step):
-            portion = scan.slice(start, step).collect()
+        for portion in read_portions(path):
             held = sum(filter(None, portion.select(*texts).sum().row(0)))  # one text of many rows is stored once
             size += held
             limits.check_unpacked(size, path, name)
             slices = 1 + held // PORTION_CHARACTERS
             yield from portion.iter_slices(max(1, portion.height // slices))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        first = str(error).partition("\n")[0]
+    except DamagedTableError as error:
+        first = str(error.__cause__).partition("\n")[0]
         raise DataError(f"{name}: not a readable Parquet file ({first})") from error
 
 

@@ -131,14 +131,15 @@ def writing_frames(
 def portions(
     values: Iterable[Value],
     characters: Callable[[Value], int],
+    most: int = PORTION_CHARACTERS,
 ) -> Iterator[Sequence[Value]]:
-    """The values in portions of at most ``PORTION_ROWS`` and not much more than ``PORTION_CHARACTERS`` of text."""
+    """The values in portions of at most ``PORTION_ROWS`` and not much more than ``most`` characters of text."""
     portion: list[Value] = []
     size = 0
     for value in values:
         portion.append(value)
         size += characters(value)
-        if len(portion) >= PORTION_ROWS or size >= PORTION_CHARACTERS:
+        if len(portion) >= PORTION_ROWS or size >= most:
             yield portion
             portion, size = [], 0
     if portion:
@@ -151,23 +152,19 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
         return pl.read_parquet(path, columns=list(columns) if columns else None, glob=False)
 
 
-def read_portions(path: Path, columns: Sequence[str], characters: int | None = None) -> Iterator[pl.DataFrame]:
+def read_portions(
+    path: Path, columns: Sequence[str] | None = None, characters: int | None = None
+) -> Iterator[pl.DataFrame]:
     """A part file, at most ``PORTION_ROWS`` rows and about ``PORTION_CHARACTERS`` of the file, or so many, at a time.
     Raises DamagedTableError as :func:`read_part`."""
     with _readable(path):
         scan = pl.scan_parquet(path, glob=False)
         count = scan.select(pl.len()).collect().item()
-        step = portion_rows(path, count, characters)
+        step = max(1, min(PORTION_ROWS, (characters or PORTION_CHARACTERS) * count // path.stat().st_size))
     for start in range(0, count, step):
         with _readable(path):
-            portion = scan.select(columns).slice(start, step).collect()
+            portion = scan.select(columns or pl.all()).slice(start, step).collect()
         yield portion
-
-
-def portion_rows(path: Path, rows: int, characters: int | None = None) -> int:
-    """Return how many of a file's ``rows`` are read at a time: ``PORTION_ROWS``, or as many as have about
-    ``characters`` (``PORTION_CHARACTERS``) bytes of the file."""
-    return max(1, min(PORTION_ROWS, (characters or PORTION_CHARACTERS) * rows // path.stat().st_size))
 
 
 def scan_parts(paths: Sequence[Path]) -> pl.LazyFrame:

@@ -59,7 +59,7 @@ def read_zip(path: Path) -> list[ScoreFile]:
             limits.LIMITS.check("members", len(names), str(path), "the archive has")
             header, parts = "header.json" if "header.json" in names else "_journal/start.json", _parts(names)
             size = sum(info.file_size for info in archive.infolist() if info.filename in (header, *parts))
-            limits.LIMITS.check("unpacked_mib", size >> 20, str(path), "unpacked, its documents have")
+            limits.LIMITS.check("unpacked_mib", size, str(path), "unpacked, its documents have")
             about = object_of(member(path, archive, header), f"{path}, {header}")
             samples = [sample for name in parts for sample in _samples(f"{path}, {name}", member(path, archive, name))]
     except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, TypeVar, Union, get_args, get_origin
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -22,15 +22,15 @@ from layton_batch import providers
 from layton_batch.errors import DataError, LaytonBatchError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.sources import near_file
+from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.form import SECRET_NAME, JudgeTable, ManifestForm, PanelFile
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.prompt_files import PromptFiles, prompt_path
-from layton_batch.records import JsonValue
-from layton_batch.settings import Settings
-from layton_batch.tasks import load_task, task_names, unknown_task
+from layton_batch.manifest.prompt_files import PromptFiles
+from layton_batch.settings import key_names
+from layton_batch.tasks import task_names, unknown_task
 from layton_batch.tasks.benchmark_rows import media_type
-from layton_batch.tasks.protocol import Task, TaskOptions
+from layton_batch.tasks.protocol import Task
 from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -183,7 +183,8 @@ def _loaded(tables: Toml, places: _Places, folder: Path, prompts: PromptFiles) -
         places.add(("task",), unknown_task(manifest.task))
     else:
         with places.noting():
-            task = _task(manifest, folder, texts)
+            manifest.attach(folder, (), texts)
+            task = manifest_task(manifest, hints=max(manifest.items.levels))
     if task is not None:
         metric, metrics = manifest.scoring.metric or task.metrics[0], tuple(task.metrics)
         if metric not in metrics:
@@ -243,17 +244,11 @@ def _panel(manifest: Manifest, places: _Places, folder: Path) -> Sequence[JudgeT
 
 def _check_own_providers(manifest: Manifest, places: _Places) -> None:
     """Let a manifest, perhaps a stranger's, send no key of another provider to an address of its own."""
-    keys = {key: name for name in providers.provider_names() for key in Settings(Path()).key_names(name)}
+    keys = {key: name for name in providers.provider_names() for key in key_names(name)}
     for name in manifest.providers:
-        if (other := keys.get(Settings(Path()).key_names(name)[0])) is not None:
+        if (other := keys.get(key_names(name)[0])) is not None:
             reason = f"its key would be {other}'s: give it another name; another address of {other} is set in the "
             places.add(("providers", name), f"{reason}environment")
-
-
-def _task(manifest: Manifest, folder: Path, texts: Mapping[str, str]) -> Task:
-    paths = {name: prompt_path(manifest.prompts[name], text, folder) for name, text in texts.items()}
-    options = TaskOptions(manifest.items.split, max(manifest.items.levels), paths, reasons=manifest.has_reasons)
-    return load_task(manifest.task, options, cast("Mapping[str, JsonValue]", manifest.task_options))
 
 
 def _check_jury(manifest: Manifest, places: _Places, judges: Iterable[JudgeTable], *, uses_jury: bool) -> None:

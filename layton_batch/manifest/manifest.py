@@ -103,6 +103,10 @@ class Manifest(ManifestForm):
         """Return the judges of the panel in order; none for a task graded by rule."""
         return tuple(judge.judge() for judge in self._panel)
 
+    def all_specs(self) -> tuple[ModelSpec, ...]:
+        """Return the models to evaluate, and every judge of the panel, also substitutes."""
+        return (*self.model_specs(), *(judge.model for judge in self.panel()))
+
     def window(self, name: str, *, judge: bool) -> str | None:
         """Return the completion window of the batches of a model or judge; None: its provider's usual window."""
         tables = self._panel if judge else self.models
@@ -112,8 +116,8 @@ class Manifest(ManifestForm):
         """The prompt files by template name: the ones named (what was at an address, in a temporary file), or, with a
         folder, the carried texts written there."""
         if folder is None:
-            texts = self._prompt_texts
-            return {name: prompt_path(path, texts[name], self._folder) for name, path in self.prompts.items()}
+            texts = self._prompt_texts.items()
+            return {name: prompt_path(self.prompts[name], text, self._folder) for name, text in texts}
         paths = {name: folder / f"{name}.txt" for name in self.prompts}
         for name, path in paths.items():
             atomic.write_text(path, self._prompt_texts[name])

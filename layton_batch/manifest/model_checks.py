@@ -16,9 +16,9 @@ from layton_batch.clock import Clock, utc
 from layton_batch.costs.estimate import bundled_priors
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.model_table import KnownModel, KnownModels, ModelEnd
+from layton_batch.model_table import KnownModel, KnownModels
 from layton_batch.records import ModelSpec
-from layton_batch.settings import Settings
+from layton_batch.settings import Settings, address_name
 from layton_batch.states import Role
 
 NOTICE_DAYS = 60
@@ -36,12 +36,12 @@ class ModelFindings:
 
 
 @dataclass(frozen=True, slots=True)
-class _ModelFinding:
-    """A statement on a model and its source. ``fails``: its requests are sure to be refused. ``in_params``: the API's
-    own name of the setting, in ``params``, is not checked."""
+class ModelFinding:
+    """A statement on a model and its source. ``fails``: its requests are sure to be refused, or answered by another
+    model. ``in_params``: the API's own name of the setting, in ``params``, is not checked."""
 
     reason: str
-    source: str
+    source: str = ""
     fails: bool = True
     in_params: bool = False
 
@@ -50,23 +50,20 @@ def check_models(manifest: Manifest, settings: Settings, clock: Clock) -> ModelF
     """Check the manifest's models and their judges against the table, as of now."""
     table, today = model_table.load(), utc(clock.now()).date()
     specs = asked_models(manifest)
-    names_by_finding: dict[tuple[str, str, _ModelFinding], list[str]] = {}
+    names_by_finding: dict[tuple[str, str, ModelFinding], list[str]] = {}
     for spec in specs:
         for finding in _findings(spec, table, today):
             names_by_finding.setdefault((spec.provider, spec.model, finding), []).append(spec.name)
     refused, warnings = [], []
     for (provider, model, finding), names in names_by_finding.items():
         sentence = f"{who(provider, model, names)} {finding.reason} ({finding.source})"
-        address = settings.address_names(provider)[0]
         if not finding.fails:
             warnings.append(sentence)
-        elif settings.is_on_this_machine(provider):
-            warnings.append(f"{sentence}; it is sent all the same, because {provider} is played on this machine")
         elif settings.is_elsewhere(provider):
-            warnings.append(f"{sentence}; {address} is set, so it is sent all the same")
+            warnings.append(f"{sentence}; {sent_all_the_same(provider, settings)}")
         else:
             params = "write it in params as the API has it, or " if finding.in_params else ""
-            usual = f"set {address}, if only to its usual address, and this is a warning"
+            usual = f"set {address_name(provider)}, if only to its usual address, and this is a warning"
             refused.append(f"{sentence}. If that is out of date: {params}{usual}")
     warnings += dict.fromkeys([*_twin_judges(manifest), *_short_replies(specs)])
     return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
@@ -77,14 +74,16 @@ def asked_models(manifest: Manifest) -> list[ModelSpec]:
     where answers come from elsewhere: from a file, or from a gold set."""
     models, panel = manifest.model_specs(), manifest.panel()
     if not models or manifest.gold is not None:
-        return all_models(manifest)
+        return list(manifest.all_specs())
     judges = [judge.model for model in models for judge in seat_jury(panel, model, manifest.seats)]
     return [*models, *{judge.name: judge for judge in judges}.values()]
 
 
-def all_models(manifest: Manifest) -> list[ModelSpec]:
-    """Return the manifest's models and every judge of its panel, also substitutes."""
-    return [*manifest.model_specs(), *(judge.model for judge in manifest.panel())]
+def sent_all_the_same(provider: str, settings: Settings) -> str:
+    """Say why requests go to a provider at another address than its own, whatever is known of the model."""
+    if settings.is_on_this_machine(provider):
+        return f"it is sent all the same, because {provider} is played on this machine"
+    return f"{address_name(provider)} is set, so it is sent all the same"
 
 
 def who(provider: str, model: str, names: Sequence[str]) -> str:
@@ -96,52 +95,54 @@ def who(provider: str, model: str, names: Sequence[str]) -> str:
 # ---- one model -----------------------------------------------------------------------------------------------------
 
 
-def _findings(spec: ModelSpec, table: KnownModels, today: date) -> Iterator[_ModelFinding]:
+def _findings(spec: ModelSpec, table: KnownModels, today: date) -> Iterator[ModelFinding]:
     for stated in table.wire_refusals(spec.provider):
-        for name in (name for name in stated.fact.parameters if name in spec.params):
-            reason = f"has params.{name}, which {stated.fact.wire} refuses: leave it out"
-            yield _ModelFinding(reason, f"{stated.source}, {stated.as_of}")
+        for name in (name for name in stated.refuses if name in spec.params):
+            reason = f"has params.{name}, which {stated.wire} refuses: leave it out"
+            yield ModelFinding(reason, f"{stated.source}, {stated.as_of}")
     model = table.model(spec.provider, spec.model)
     if model is None:
         return
-    if (end := model.end) is not None and (sentence := _retirement(end.fact, today)):
-        yield _ModelFinding(sentence, f"{end.source}, {end.as_of}", end.fact.announced and today >= end.fact.day)
-    if (batch := model.runs_as_batch) is not None and not batch.fact:
+    if sentence := _retirement(model, today):
+        yield ModelFinding(
+            sentence, model.sources["ends" if model.ends else "may_end"], model.ends is not None and today >= model.ends
+        )
+    if model.batch is False:
         reason = f"is not run as a batch by {spec.provider}: name another model, or another provider of it"
-        yield _ModelFinding(reason, f"{batch.source}, {batch.as_of}")
+        yield ModelFinding(reason, model.sources["batch"])
     yield from _of_settings(spec, model)
 
 
-def _retirement(end: ModelEnd, today: date) -> str:
-    """Describe a model's retirement; empty while it is far."""
-    instead = f": use {end.replacement}" if end.replacement else ""
-    if (end.day - today).days > NOTICE_DAYS:
+def _retirement(model: KnownModel, today: date) -> str:
+    """Describe a model's retirement; empty while it is far or unknown."""
+    instead = f": use {model.replacement}" if model.replacement else ""
+    day = model.ends or model.may_end
+    if day is None or (day - today).days > NOTICE_DAYS:
         return ""
-    if not end.announced:
-        return f"may be shut down from {end.day} on{instead}"
-    return f"was shut down on {end.day}{instead}" if today >= end.day else f"will be shut down on {end.day}{instead}"
+    if model.ends is None:
+        return f"may be shut down from {day} on{instead}"
+    return f"was shut down on {day}{instead}" if today >= day else f"will be shut down on {day}{instead}"
 
 
-def _of_settings(spec: ModelSpec, model: KnownModel) -> Iterator[_ModelFinding]:
+def _of_settings(spec: ModelSpec, model: KnownModel) -> Iterator[ModelFinding]:
     effort, budget, limit = spec.reasoning.effort, spec.reasoning.budget_tokens, spec.max_output_tokens
-    if effort is not None and (efforts := model.efforts) is not None and effort not in efforts.fact:
+    if effort is not None and model.efforts is not None and effort not in model.efforts:
         reason = f"does not take reasoning {effort!r}: {_ways_to_reason(model)}"
-        yield _ModelFinding(reason, f"{efforts.source}, {efforts.as_of}", in_params=True)
-    if budget is not None and (thinking := model.thinking) is not None and "budget" not in thinking.fact:
+        yield ModelFinding(reason, model.sources["efforts"], in_params=True)
+    if budget is not None and model.thinking is not None and "budget" not in model.thinking:
         reason = f"does not take reasoning by budget_tokens: {_ways_to_reason(model)}"
-        yield _ModelFinding(reason, f"{thinking.source}, {thinking.as_of}", in_params=True)
-    if (refuses := model.refuses) is not None:
-        for name in (name for name in refuses.fact if name in spec.params):
-            yield _ModelFinding(f"refuses params.{name}: leave it out", f"{refuses.source}, {refuses.as_of}")
-    if limit is not None and (most := model.max_output_tokens) is not None and limit > most.fact:
-        reason = f"writes at most {most.fact:,} tokens, and max_output_tokens is {limit:,}: lower it"
-        yield _ModelFinding(reason, f"{most.source}, {most.as_of}", in_params=True)
+        yield ModelFinding(reason, model.sources["thinking"], in_params=True)
+    for name in (name for name in model.refuses or () if name in spec.params):
+        yield ModelFinding(f"refuses params.{name}: leave it out", model.sources["refuses"])
+    if limit is not None and (most := model.max_output_tokens) is not None and limit > most:
+        reason = f"writes at most {most:,} tokens, and max_output_tokens is {limit:,}: lower it"
+        yield ModelFinding(reason, model.sources["max_output_tokens"], in_params=True)
 
 
 def _ways_to_reason(model: KnownModel) -> str:
     """Say which values ``reasoning`` may have."""
-    efforts = f"one of {', '.join(model.efforts.fact)}" if model.efforts and model.efforts.fact else ""
-    budget = "{ budget_tokens = … }" if model.thinking and "budget" in model.thinking.fact else ""
+    efforts = f"one of {', '.join(model.efforts)}" if model.efforts else ""
+    budget = "{ budget_tokens = … }" if "budget" in (model.thinking or ()) else ""
     ways = " or ".join(way for way in (efforts, budget) if way)
     return f"set it to {ways}" if ways else "leave it out"
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from layton_batch.clock import Clock
 from layton_batch.errors import DataError
-from layton_batch.files.addresses import download, is_address, shown
+from layton_batch.files.addresses import downloaded, is_address, shown
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.settings import Settings
 
@@ -33,7 +32,6 @@ class PromptFiles:
 
     settings: Settings | None = None
     runs: Path | None = None
-    clock: Clock | None = None
     offline: bool = False
 
     def text(self, name: str, source: str, folder: Path, run: str) -> str:
@@ -46,7 +44,8 @@ class PromptFiles:
     def _fetched(self, source: str) -> str:
         if self.offline:
             raise DataError(f"{shown(source)}: no run has a copy of it, and nothing is fetched with --offline")
-        content = download(source, self.settings or Settings.from_process(), self.clock)
+        with downloaded(source, self.settings or Settings.from_process()) as path:
+            content = path.read_bytes()
         if len(content) > MOST_BYTES:
             raise DataError(f"{shown(source)}: {len(content)} bytes are too many for a prompt (at most {MOST_BYTES})")
         text = _decoded(content, shown(source))

@@ -11,9 +11,9 @@ Besides the protocol a class may have ``check(spec) -> list[str]`` (what in a mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, cast
+from typing import cast
 
 from layton_batch.plug_ins import Registry
 from layton_batch.providers.protocol import USUAL_WINDOW, Access, KnowsModels, Provider
@@ -48,21 +48,9 @@ OWN_ADDRESSES = {
 _REGISTRY = Registry("provider", "layton_batch.providers", BUILT_IN)
 
 
-class ProviderClass(Provider, Protocol):
-    """A provider class as the registry makes it."""
-
-    def __init__(self, access: Access | None) -> None: ...
-
-
 def provider_names() -> tuple[str, ...]:
     """Every name a manifest may use: built-in ones first, then those of installed entry points."""
     return _REGISTRY.names()
-
-
-def provider_class(name: str) -> type[ProviderClass]:
-    """The class of a provider. Raises ManifestError naming the nearest name for one that is not there, and for an entry
-    point that cannot be loaded."""
-    return cast("type[ProviderClass]", _REGISTRY.load(name))
 
 
 def unknown_provider(name: str) -> str:
@@ -72,8 +60,9 @@ def unknown_provider(name: str) -> str:
 
 def connect(name: str, access: Access | None) -> Provider:
     """Return a provider ready for use, at its own address unless ``access`` names another; nothing is sent and no SDK
-    is imported before its first call."""
-    return provider_class(name)(access)
+    is imported before its first call. Raises ManifestError naming the nearest name for one that is not there, and for
+    an entry point that cannot be loaded."""
+    return cast("Callable[[Access | None], Provider]", _REGISTRY.load(name))(access)
 
 
 def problems(provider: Provider, spec: ModelSpec) -> list[str]:

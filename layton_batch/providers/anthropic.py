@@ -27,7 +27,6 @@ from layton_batch.providers.wire_json import (
     merged,
     moment,
     objects,
-    parse_object,
     text,
     whole,
 )
@@ -49,7 +48,6 @@ DEFAULT_MAX_TOKENS, TOKENS_BEYOND_THINKING = model_table.STATED_LIMITS["anthropi
 LEAST_BUDGET = 1_024
 BYTES_PER_TOKEN = 4
 """Bytes of instructions in English for each token, roughly."""
-EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
 
 _STOPS = {
     "end_turn": FinishReason.STOP,
@@ -68,9 +66,11 @@ class Anthropic(Dialect):
     """The dialect; see the module's docstring for what this API lacks."""
 
     name = "anthropic"
-    key_variable = "ANTHROPIC_API_KEY"
     sdk_path = "/v1"
     shows_requests = True
+    efforts = ("none", "low", "medium", "high", "xhigh", "max")
+    takes_budgets = True
+    live_params = ("stream", "speed")
     limits = Limits(
         max_requests=100_000,
         max_bytes=253_000_000,  # 256 MB less 1 %: the create call wraps the lines
@@ -79,7 +79,6 @@ class Anthropic(Dialect):
         pictures=PictureLimits(characters=5_242_880, side=8_000, many=20, side_of_many=2_000),
     )
     capabilities = Capabilities(
-        tag=False,
         certain_find=True,  # an empty list proves that there is none; which of several is ours shows in the results
         caveats=(
             "a batch carries no tag: lost in a crash, it can be recognised for certain only once it has ended",
@@ -87,9 +86,9 @@ class Anthropic(Dialect):
         ),
     )
     status_map: Mapping[str, StatusMeaning] = {
-        "in_progress": StatusMeaning(Lifecycle.IN_FLIGHT),
-        "canceling": StatusMeaning(Lifecycle.CANCELLING),
-        "ended": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
+        "in_progress": Lifecycle.IN_FLIGHT,
+        "canceling": Lifecycle.CANCELLING,
+        "ended": BatchOutcome.COMPLETED,
     }
 
     def _client_class(self, key: str) -> Callable[..., Any]:
@@ -100,17 +99,10 @@ class Anthropic(Dialect):
     # ---- requests
 
     def check(self, spec: ModelSpec) -> list[str]:
-        """List in words which of a model's settings this API cannot do."""
-        effort, budget, limit = spec.reasoning.effort, spec.reasoning.budget_tokens, spec.max_output_tokens
-        listed = []
-        if effort is not None and effort not in EFFORTS:
-            listed.append(f"reasoning {effort!r} is not one of {', '.join(EFFORTS)}")
+        problems, budget = super().check(spec), spec.reasoning.budget_tokens
         if budget is not None and budget < LEAST_BUDGET:
-            listed.append(f"reasoning.budget_tokens = {budget} is below the least budget, {LEAST_BUDGET}")
-        if budget is not None and limit is not None and budget >= limit:
-            listed.append(f"reasoning.budget_tokens = {budget} must be below max_output_tokens = {limit}")
-        listed += [f"params.{key} is not allowed in a batch" for key in ("stream", "speed") if key in spec.params]
-        return listed
+            problems.append(f"reasoning.budget_tokens = {budget} is below the least budget, {LEAST_BUDGET}")
+        return problems
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
         return {"custom_id": request.custom_id, "params": _params(request)}
@@ -207,11 +199,8 @@ class Anthropic(Dialect):
 
     # ---- result lines
 
-    def decode(self, line: bytes) -> Response:
-        row = parse_object(line, self.name, "a result line")
-        custom_id, result = text(row, "custom_id"), at(row, "result")
-        if custom_id is None:
-            raise ProviderReplyError("anthropic: a result line names no custom_id")
+    def _decoded(self, custom_id: str, row: JsonObject) -> Response:
+        result = at(row, "result")
         kind = text(result, "type")
         if kind == "succeeded":
             return _answer(custom_id, at(result, "message"))
@@ -269,9 +258,9 @@ def _system(system: str, model: str) -> JsonValue:
     """The system text. It is the same in all requests of a job, so a batch reads it from the cache where it is long
     enough for the model's: by documents 30 to 98 % of the rows of a batch do, and reading costs a tenth of input,
     keeping a quarter more than input. A shorter text is sent as it is, for the mark would do nothing."""
-    model_facts = model_table.load().model("anthropic", model)
-    least = model_facts.least_cached_tokens if model_facts is not None else None
-    if least is None or len(system.encode("utf-8", "surrogatepass")) < least.fact * BYTES_PER_TOKEN:
+    facts = model_table.load().model("anthropic", model)
+    least = facts.least_cached_tokens if facts is not None else None
+    if least is None or len(system.encode("utf-8", "surrogatepass")) < least * BYTES_PER_TOKEN:
         return system
     return [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
 
@@ -279,7 +268,7 @@ def _system(system: str, model: str) -> JsonValue:
 def _thinks_adaptively(model: str) -> bool:
     """Return whether an effort of this model means adaptive thinking: Claude 4.6 and later."""
     facts = model_table.load().model("anthropic", model)
-    return facts is not None and facts.thinking is not None and "adaptive" in facts.thinking.fact
+    return facts is not None and "adaptive" in (facts.thinking or ())
 
 
 def _max_tokens(spec: ModelSpec) -> int:

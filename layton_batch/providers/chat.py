@@ -6,7 +6,7 @@ Sources: OpenAI's batch guide and API reference, and what the other providers do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 
 from layton_batch.errors import ProviderReplyError
@@ -15,14 +15,12 @@ from layton_batch.providers.wire_json import (
     JsonObject,
     at,
     clean,
-    excerpt,
     objects,
     parse_json,
-    parse_object,
     text,
     whole,
 )
-from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Request, Response, ResponseSchema, Usage
+from layton_batch.records import Image, JsonValue, Prompt, Request, Response, ResponseSchema, Usage
 from layton_batch.states import FinishReason, RequestOutcome
 
 ENDPOINT, RESPONSES = "/v1/chat/completions", "/v1/responses"
@@ -108,44 +106,18 @@ def _strict(schema: ResponseSchema) -> dict[str, JsonValue]:
     return {"name": schema.name, "strict": True, "schema": schema.closed}
 
 
-def spec_problems(spec: ModelSpec, *, efforts: Sequence[str], takes_budgets: bool = False) -> list[str]:
-    """List what the API cannot do of a model's settings, each with what to change."""
-    problems = []
-    efforts_listed = ", ".join(efforts)
-    if spec.reasoning.budget_tokens is not None and not takes_budgets:
-        problems.append(
-            f"{spec.provider} knows reasoning efforts, not budgets: set reasoning to one of {efforts_listed}"
-        )
-    if spec.reasoning.effort is not None and spec.reasoning.effort not in efforts:
-        problems.append(
-            f"{spec.provider} does not know reasoning effort {spec.reasoning.effort!r}: use one of {efforts_listed}"
-        )
-    problems += [
-        f"params.{key} cannot be overridden: leave it out" for key in ("model", "messages") if key in spec.params
-    ]
-    problems += [
-        f"params.{key} does not work in a batch: leave it out" for key in ("stream", "n") if spec.params.get(key)
-    ]
-    return problems
-
-
 # ---- result lines
 # What JSON calls an object is a dict here: asking for a Mapping takes a fifth of the time of a line.
 
 
-def decode_row(raw: bytes, provider: str, reply: Callable[[str, JsonValue], Response]) -> Response:
-    """Read one line of an output or error file; ``reply`` reads what was answered. Raises ProviderReplyError if no
-    request can be told from it."""
-    row = parse_object(raw, provider, "a result line")
-    custom_id = row.get("custom_id")
-    if not isinstance(custom_id, str) or not custom_id:
-        raise ProviderReplyError(f"{provider}: a result line names no custom_id: {excerpt(raw)}")
+def decode_row(custom_id: str, row: JsonObject, provider: str) -> Response:
+    """Read one line of an output or error file, parsed."""
     response, error, fault = row.get("response"), row.get("error"), "holds neither a response nor an error"
     if isinstance(response, dict):
         body = _unwrapped(response.get("body"), provider)
         status = _status(response, body)
         if status is not None and 200 <= status < 300 and not _is_only_an_error(body):
-            return reply(custom_id, body)
+            return read_reply(custom_id, body)
         if status is not None:
             problem = error or body or response.get("message")
             return errored(custom_id, status if status >= 300 or status == 0 else None, problem)
@@ -154,7 +126,7 @@ def decode_row(raw: bytes, provider: str, reply: Callable[[str, JsonValue], Resp
             error, fault = None, "has a status_code that is none"
     if error:
         return errored(custom_id, None, error)
-    return unreadable(custom_id, f"{provider}: the result line of {clean(custom_id, 80)} {fault}: {excerpt(raw)}")
+    return unreadable(custom_id, f"{provider}: the result line of {clean(custom_id, 80)} {fault}")
 
 
 def _status(response: JsonObject, body: JsonValue) -> int | None:

@@ -28,8 +28,8 @@ from layton_batch.providers.protocol import (
     StatusMeaning,
 )
 from layton_batch.providers.wire_errors import api_key, wire
-from layton_batch.providers.wire_json import JsonObject, at, clean, parse_object, text
-from layton_batch.records import JsonValue, MatchingBatch, Snapshot, Submission
+from layton_batch.providers.wire_json import JsonObject, at, clean, excerpt, parse_object, text
+from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 Send = Callable[[Any], object]
@@ -41,13 +41,14 @@ class Dialect:
 
     ``library``: the HTTP library of its SDK; ``sdk_path``: the beginning of the paths that the SDK puts behind the
     address; ``windows``: how long a batch may be given; ``refuses_cancel``: HTTP statuses with which the API may refuse
-    to cancel what has ended; ``storage``: addresses of other hosts that its documents have files on;
-    ``shows_requests``: its batches carry no name and no file, and are told by their requests; ``resumes``: a download
-    may begin anywhere.
+    to cancel what has ended; ``storage``: addresses of other hosts that its documents have files on; ``efforts``: the
+    reasoning words it takes; ``takes_budgets``: whether it takes budgets too; ``own_params``: parameters that are set
+    here; ``live_params``: parameters of single calls; ``name_key``: the name of a request in a result
+    line; ``shows_requests``: its batches carry no name and no file, and
+    are told by their requests; ``resumes``: a download may begin anywhere.
     """
 
     name: str
-    key_variable: str
     limits: Limits
     capabilities: Capabilities
     status_map: Mapping[str, StatusMeaning]
@@ -56,6 +57,11 @@ class Dialect:
     windows: tuple[str, ...] = (USUAL_WINDOW,)
     refuses_cancel: Sequence[int] = (400, 409)
     storage: Sequence[str] = ()
+    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+    takes_budgets: bool = False
+    own_params: tuple[str, ...] = ("model", "messages")
+    live_params: tuple[str, ...] = ("stream", "n")
+    name_key: str = "custom_id"
     shows_requests: bool = False
     resumes: bool = True
 
@@ -74,12 +80,16 @@ class Dialect:
 
     def _connect(self, key: str, access: Access, http: Any) -> Any:
         """Make the SDK's client over the HTTP client, its own retries off."""
-        make, seconds = self._client_class(key), access.timeout_seconds
+        make, seconds = self._client_class(key), access.patience.seconds
         # the address is always given: else an SDK would take one from the environment and send the key there
         return make(api_key=key, base_url=self._address, timeout=seconds, max_retries=0, http_client=http)
 
     def _cancel(self, client: Any, provider_id: str) -> object:
         """Send the call that cancels a batch."""
+        raise NotImplementedError
+
+    def _decoded(self, custom_id: str, row: JsonObject) -> Response:
+        """Read the result of a request."""
         raise NotImplementedError
 
     def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
@@ -90,10 +100,35 @@ class Dialect:
         """Yield a file of results from byte ``start`` on."""
         raise NotImplementedError
 
+    # ---- no network
+
+    def check(self, spec: ModelSpec) -> list[str]:
+        """List what the API cannot do of a model's settings, each with what to change."""
+        efforts, effort = ", ".join(self.efforts), spec.reasoning.effort
+        problems = []
+        if spec.reasoning.budget_tokens is not None and not self.takes_budgets:
+            problems.append(f"{spec.provider} knows reasoning efforts, not budgets: set reasoning to one of {efforts}")
+        if effort is not None and effort not in self.efforts:
+            problems.append(f"{spec.provider} does not know reasoning effort {effort!r}: use one of {efforts}")
+        for names, reason in (
+            (self.own_params, "cannot be overridden"),
+            (self.live_params, "does not work in a batch"),
+        ):
+            problems += [f"params.{key} {reason}: leave it out" for key in names if key in spec.params]
+        return problems
+
+    def decode(self, line: bytes) -> Response:
+        """Read one result line."""
+        row = parse_object(line, self.name, "a result line")
+        custom_id = text(row, self.name_key) or text(at(row, "metadata"), self.name_key)
+        if custom_id is None:
+            raise ProviderReplyError(f"{self.name}: a result line names no {self.name_key}: {excerpt(line)}")
+        return self._decoded(custom_id, row)
+
     # ---- calls
 
     def _key(self) -> str:
-        return api_key(self._access, self.key_variable, self.name)
+        return api_key(self._access, self.name)
 
     def _open(self) -> Any:
         """Return the SDK's client, made at the first call."""
@@ -234,14 +269,15 @@ class Dialect:
         count only once it has ended, for some servers name them before; ``counts``: total, succeeded, failed;
         ``reason`` and ``error_class``: why it failed."""
         word, means = self._meaning(word, provider_id)
-        outcome = outcome or means.outcome
-        has_ended, has_failed = means.state is Lifecycle.ENDED, outcome is BatchOutcome.FAILED
+        has_ended = isinstance(means, BatchOutcome)
+        outcome = (outcome or means) if isinstance(means, BatchOutcome) else None
+        has_failed = outcome is BatchOutcome.FAILED
         results_ref, errors_ref = (self._file(ref, provider_id) if has_ended else None for ref in files)
         total, succeeded, failed = counts
         return Snapshot(
             provider_id=provider_id,
             provider_status=word,
-            state=means.state,
+            state=means if isinstance(means, Lifecycle) else Lifecycle.ENDED,
             outcome=outcome,
             results_ref=results_ref,
             errors_ref=errors_ref,
@@ -269,16 +305,13 @@ class Dialect:
 
     def cancel(self, provider_id: str) -> None:
         try:
-            self._send_cancel(provider_id)
+            with self._wire(f"cancel batch {provider_id}"):
+                self._reply(lambda client: self._cancel(client, provider_id))
         except ProviderError as error:
             # the API refuses to cancel what has ended; whether that is why is seen only by looking
             is_refusal = error.status in self.refuses_cancel
             if not is_refusal or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
-
-    def _send_cancel(self, provider_id: str) -> None:
-        with self._wire(f"cancel batch {provider_id}"):
-            self._reply(lambda client: self._cancel(client, provider_id))
 
 
 def opened(path: Path, provider: str) -> BinaryIO:

@@ -8,16 +8,11 @@ client and connections: the SDK's objects drop a batch's error and counts, and t
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
-from functools import partial
-from types import MappingProxyType
-from typing import Any, TypeVar
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any
 from urllib.parse import quote
 
 from layton_batch.errors import (
-    AmbiguousCallError,
     NotFoundError,
     ProviderError,
     ProviderReplyError,
@@ -25,7 +20,7 @@ from layton_batch.errors import (
     UnknownStatusError,
 )
 from layton_batch.providers.dialect import Dialect, opened
-from layton_batch.providers.finding import ListedBatch, by_name, pages, rows
+from layton_batch.providers.finding import ListedBatch, pages, rows
 from layton_batch.providers.http_client import certificates
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, StatusMeaning
 from layton_batch.providers.wire_errors import errored, malformed, rpc_error_class, unreadable
@@ -34,11 +29,9 @@ from layton_batch.providers.wire_json import (
     at,
     clean,
     count,
-    excerpt,
     merged,
     moment,
     objects,
-    parse_object,
     text,
     whole,
 )
@@ -46,7 +39,6 @@ from layton_batch.records import (
     EMPTY,
     Image,
     JsonValue,
-    MatchingBatch,
     ModelSpec,
     Reasoning,
     Request,
@@ -57,11 +49,9 @@ from layton_batch.records import (
 )
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
 
-VERSION, OLDER_VERSION = "v1", "v1beta"
-"""The SDK speaks the first by itself. Google's pages on batches still show the second, and the first was seen to refuse
-what it lacks: a call that is refused for that goes to the second, which is then kept.
-
-Only a refusal with 404 or 400 leads there: it is certain that nothing was created and nothing is billed."""
+VERSION = "v1beta"
+"""The version that Google's pages on batches show. The SDK speaks ``v1`` by itself, which was seen to refuse a create
+for a field that it lacks."""
 LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "XHIGH"}
 
 _REQUEST_FIELDS = frozenset(
@@ -82,26 +72,17 @@ _FINISH = {
     "SPII": FinishReason.REFUSAL,
     "IMAGE_SAFETY": FinishReason.REFUSAL,
 }
-_OWN_CODES = frozenset({"404", "NOT_FOUND"})
-"""Codes of the API's own 404; another comes from who knows no such path."""
-_OF_A_METHOD = re.compile(r"\bfor API version\b|\b(unknown|no such) method\b|\bmethod not found\b", re.IGNORECASE)
-_UNKNOWN_NAME = re.compile(r"\bUnknown name\b", re.IGNORECASE)
-
-_Made = TypeVar("_Made")
 _KEY_HEADER = "x-goog-api-key"
-_ENDED = {
+_MEANINGS: Mapping[str, StatusMeaning] = {
+    **dict.fromkeys(("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING"), Lifecycle.IN_FLIGHT),
+    "CANCELLING": Lifecycle.CANCELLING,
     "SUCCEEDED": BatchOutcome.COMPLETED,
     "PARTIALLY_SUCCEEDED": BatchOutcome.COMPLETED,
     "FAILED": BatchOutcome.FAILED,
     "CANCELLED": BatchOutcome.CANCELLED,
     "EXPIRED": BatchOutcome.EXPIRED,
 }
-_MEANINGS = {
-    **dict.fromkeys(("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING"), StatusMeaning(Lifecycle.IN_FLIGHT)),
-    "CANCELLING": StatusMeaning(Lifecycle.CANCELLING),
-    **{word: StatusMeaning(Lifecycle.ENDED, outcome) for word, outcome in _ENDED.items()},
-}
-JOB_STATES: Mapping[str, StatusMeaning] = MappingProxyType({f"JOB_STATE_{w}": m for w, m in _MEANINGS.items()})
+JOB_STATES: Mapping[str, StatusMeaning] = {f"JOB_STATE_{w}": m for w, m in _MEANINGS.items()}
 """The words of Vertex and of the SDK."""
 _BATCH_STATES = {f"BATCH_STATE_{word}": means for word, means in _MEANINGS.items()}  # the words of the wire
 
@@ -109,34 +90,29 @@ _BATCH_STATES = {f"BATCH_STATE_{word}": means for word, means in _MEANINGS.items
 class GeminiContent(Dialect):
     """The forms of a batch API whose lines carry requests and replies of generateContent."""
 
+    efforts = ("none", *LEVELS)
+    takes_budgets = True
+    own_params = ("contents", "systemInstruction")
+    name_key = "key"
+
     def check(self, spec: ModelSpec) -> list[str]:
-        """List in words which of a model's settings this API cannot do."""
-        effort, budget = spec.reasoning.effort, spec.reasoning.budget_tokens
-        listed = []
-        if effort is not None and effort != "none" and effort not in LEVELS:
-            listed.append(f"reasoning {effort!r} is not one of none, {', '.join(LEVELS)}")
+        problems, effort = super().check(spec), spec.reasoning.effort
         if effort in LEVELS and "gemini-2" in spec.model:
-            listed.append(f"{spec.model} takes a thinking budget, not a level: set reasoning = {{ budget_tokens = … }}")
+            problems.append(
+                f"{spec.model} takes a thinking budget, not a level: set reasoning = {{ budget_tokens = … }}"
+            )
         if effort == "none" and "gemini-3" in spec.model:
-            listed.append(
+            problems.append(
                 f"{spec.model} cannot switch thinking off: the least is reasoning = 'minimal' or, without it, 'low'"
             )
-        if budget is not None and budget < -1:
-            listed.append(f"reasoning.budget_tokens = {budget}: 0 switches thinking off, -1 leaves it to the model")
-        listed += [f"params.{key}: the REST name is wanted, {_camel(key)}" for key in spec.params if "_" in key]
-        ours = [key for key in ("contents", "systemInstruction") if key in spec.params]
-        return listed + [f"params.{key} is set by layton-batch" for key in ours]
+        return problems + [f"params.{key}: the REST name is wanted, {_camel(key)}" for key in spec.params if "_" in key]
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
         return {"key": request.custom_id, "request": _body(request)}
 
-    def decode(self, line: bytes) -> Response:
-        """Read one result line. Vertex writes an error as ``status``: a text, or an object like Gemini's ``error``; an
-        empty one means success."""
-        row = parse_object(line, self.name, "a result line")
-        key = text(row, "key") or text(at(row, "metadata"), "key")
-        if key is None:
-            raise ProviderReplyError(f"{self.name}: a result line names no key: {excerpt(line)}")
+    def _decoded(self, key: str, row: JsonObject) -> Response:
+        """Vertex writes an error as ``status``: a text, or an object like Gemini's ``error``; an empty one means
+        success."""
         error = row.get("error") or row.get("status")
         if error and not objects(at(row, "response"), "candidates"):
             return errored(key, None, error)
@@ -155,9 +131,8 @@ def class_of(error: JsonObject) -> ErrorClass:
 class Gemini(GeminiContent):
     """See the module text."""
 
-    name: str = "gemini"
-    key_variable: str = "GEMINI_API_KEY"
-    limits: Limits = Limits(
+    name = "gemini"
+    limits = Limits(
         max_requests=200_000,  # none is documented; the file's size is what counts
         max_bytes=1_980_000_000,  # 2 GB less 1 %
         max_line_bytes=1_980_000_000,
@@ -165,21 +140,16 @@ class Gemini(GeminiContent):
         max_concurrent_batches=100,
         retention_seconds=42 * 86_400.0,
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         caveats=(
             "enqueued tokens are limited per model and tier; above that creation is refused with 429",
             "a batch that expires after 48 hours or is cancelled gives no results at all",
             "uploaded batch files vanish after 48 hours",
         ),
     )
-    status_map: Mapping[str, StatusMeaning] = MappingProxyType({**_BATCH_STATES, **JOB_STATES})
+    status_map: Mapping[str, StatusMeaning] = {**_BATCH_STATES, **JOB_STATES}
     # FAILED_PRECONDITION, Google's word for a batch that has ended, is also its word for an account without billing
     refuses_cancel = (400, 402, 409)
-
-    def __init__(self, access: Access | None) -> None:
-        super().__init__(access)
-        version = access.api_version if access is not None else None
-        self._version, self._may_change = version or VERSION, version is None
 
     def _connect(self, key: str, access: Access, http: Any) -> Any:
         from google import genai
@@ -190,7 +160,7 @@ class Gemini(GeminiContent):
             http_options={  # type: ignore[arg-type]
                 "base_url": self._address,
                 "api_version": self._version,
-                "timeout": int(access.timeout_seconds * 1000),
+                "timeout": int(access.patience.seconds * 1000),
                 "retry_options": {"attempts": 1},
                 "httpx_client": http,
                 "async_client_args": dict.fromkeys(("verify", "ssl"), certificates("httpx2")),  # unused
@@ -201,27 +171,9 @@ class Gemini(GeminiContent):
         self._open()
         return {_KEY_HEADER: self._key()}
 
-    # ---- two versions
-
-    def _in_a_version_that_knows(self, call: Callable[[], _Made], *, paid: bool = False) -> _Made:
-        """Return the result of ``call``. Repeat the call in the older version if ours may lack the method.
-
-        The older one is kept if it carried the call out, or may have. ``paid``: only if the refusal is of a method or a
-        field; what may be about the file or the model is no reason to send a create again.
-        """
-        try:
-            return call()
-        except RequestRefusedError as error:
-            is_newer = self._may_change and self._version == VERSION
-            if not is_newer or not _is_of_version(error, named=paid):
-                raise
-        self._version = OLDER_VERSION
-        try:
-            return call()
-        except ProviderError as error:
-            if not isinstance(error, AmbiguousCallError):
-                self._version = VERSION
-            raise
+    @property
+    def _version(self) -> str:
+        return (self._access.api_version if self._access is not None else None) or VERSION
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -231,12 +183,8 @@ class Gemini(GeminiContent):
 
     def _get(self, path: str, call: str, **query: str) -> JsonObject:
         """Read a resource as the API sends it."""
-
-        def ask() -> JsonObject:
-            url = f"{self._address}/{self._version}/{path}"
-            return self._ask(call, lambda _: self._http.get(url, params=query, headers=self._headers()))
-
-        return self._in_a_version_that_knows(ask)
+        url = f"{self._address}/{self._version}/{path}"
+        return self._ask(call, lambda _: self._http.get(url, params=query, headers=self._headers()))
 
     # ---- calls
 
@@ -245,13 +193,9 @@ class Gemini(GeminiContent):
         name, client = _file_name(submission), self._open()
         opened(submission.path, self.name).close()
         described = {"name": name, "display_name": submission.tag, "mime_type": "application/jsonl"}
-
-        def send() -> None:
+        try:
             with self._wire(f"upload {submission.file_name}"):
                 client.files.upload(file=submission.path, config={**described, **self._options})
-
-        try:
-            self._in_a_version_that_knows(send)
         except ProviderError as error:
             # 404 too: the SDK may send the last part again by itself when only the reply to it was bad
             if error.status not in (400, 404, 409) or not self._is_there(name, submission):
@@ -268,37 +212,12 @@ class Gemini(GeminiContent):
 
     def create(self, submission: Submission) -> str:
         source = {"file_name": self._input_ref(submission)}
-
-        def send() -> str:
-            config = {"display_name": submission.tag, **self._options}
-            return self._created(
-                submission,
-                lambda client: client.batches.create(model=submission.model, src=source, config=config),
-                "name",
-            )
-
-        return self._in_a_version_that_knows(send, paid=True)
-
-    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
-        """Return batches of our display name; what shows nothing of itself may be ours, and only a person can know.
-
-        If a create was tried and our version shows none, the older one is asked too: it may have been made there.
-        """
-        matches = self._matches(submission)
-        if not matches and submission.intended_at is not None and self._may_change and self._version == VERSION:
-            self._version = OLDER_VERSION
-            try:
-                matches = self._matches(submission)
-            except RequestRefusedError as error:
-                if not _is_of_version(error, named=False):
-                    raise
-            finally:
-                self._version = OLDER_VERSION if matches else VERSION
-        return matches
-
-    def _matches(self, submission: Submission) -> Sequence[MatchingBatch]:
-        batches = submission.listed(lambda: self._listed(submission), self._version)
-        return by_name(batches, submission, submission.tag)
+        config = {"display_name": submission.tag, **self._options}
+        return self._created(
+            submission,
+            lambda client: client.batches.create(model=submission.model, src=source, config=config),
+            "name",
+        )
 
     def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
         """Yield every operation: the API neither filters nor promises an order."""
@@ -322,7 +241,7 @@ class Gemini(GeminiContent):
         operation = self._get(_resource(provider_id), f"poll batch {provider_id}")
         metadata, error = at(operation, "metadata"), at(operation, "error")
         word, means = self._meaning(metadata.get("state"), provider_id)
-        stats, outcome = at(metadata, "batchStats"), means.outcome
+        stats, outcome = at(metadata, "batchStats"), means if isinstance(means, BatchOutcome) else None
         total = whole(stats.get("requestCount"))
         succeeded, failed = (counted(stats, f"{kind}RequestCount") for kind in ("successful", "failed"))
         file = text(at(metadata, "output"), "responsesFile") or text(at(operation, "response"), "responsesFile")
@@ -343,47 +262,21 @@ class Gemini(GeminiContent):
             error_class=class_of(error),
         )
 
-    def _send_cancel(self, provider_id: str) -> None:
-        self._in_a_version_that_knows(partial(super()._send_cancel, provider_id))
-
     def _cancel(self, client: Any, provider_id: str) -> object:
         return client.batches.cancel(name=provider_id, config=self._options)
 
     def _download(self, ref: str, start: int = 0) -> Generator[bytes, None, None]:
-        with ExitStack() as stack:
-
-            def ask() -> tuple[bytes, Iterator[bytes]]:
-                url = f"{self._address}/{self._version}/{_resource(ref)}:download?alt=media"
-                pieces = stack.enter_context(closing(self._stream(url, f"download {ref}", start)))
-                return next(pieces, b""), pieces  # the first piece shows that the version has the file
-
-            first, rest = self._in_a_version_that_knows(ask)
-            yield first
-            yield from rest
+        return self._stream(
+            f"{self._address}/{self._version}/{_resource(ref)}:download?alt=media", f"download {ref}", start
+        )
 
     def about(self, model: str) -> ModelNotice | None:
-        """Read the model's own page, in the API's preview if the API itself does not have it."""
-        for version in (VERSION, OLDER_VERSION):
-            options = {"http_options": {"base_url": self._address, "api_version": version}}
-            try:
-                page = self._ask(
-                    "ask about a model",
-                    lambda client, options=options: client.models.get(model=model, config=options),  # type: ignore[misc]
-                )
-            except NotFoundError:
-                continue
-            return ModelNotice((text(page, "name") or "").removeprefix("models/") or None)
-        return None
-
-
-def _is_of_version(error: RequestRefusedError, *, named: bool) -> bool:
-    """Return whether an API version may have refused a call because it lacks its method or a field. ``named``: only
-    where it says so; else any 404 counts, also one that may be about what was asked for."""
-    if error.status == 400:
-        return _UNKNOWN_NAME.search(str(error)) is not None
-    if error.status != 404:
-        return False
-    return not named or error.code not in _OWN_CODES or _OF_A_METHOD.search(str(error)) is not None
+        """Read the model's own page."""
+        try:
+            page = self._ask("ask about a model", lambda client: client.models.get(model=model, config=self._options))
+        except NotFoundError:
+            return None
+        return ModelNotice((text(page, "name") or "").removeprefix("models/") or None)
 
 
 def counted(stats: JsonObject, key: str) -> int | None:

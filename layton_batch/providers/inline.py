@@ -69,11 +69,10 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(\\?\Z))|[{}\[\],]', re.DO
 
 
 class ReplyResults:
-    """The elements of the array under ``name`` at the top of a JSON object, and the object without them."""
+    """The elements of the array ``results`` at the top of a JSON object, and the object without them."""
 
-    def __init__(self, pieces: Iterable[bytes], name: str, provider: str, reply_name: str) -> None:
+    def __init__(self, pieces: Iterable[bytes], provider: str, reply_name: str) -> None:
         self._pieces = pieces
-        self._name = b'"%s"' % name.encode()
         self._provider, self._what = provider, reply_name
         self._rest = bytearray()
         self._depth = 0
@@ -119,7 +118,7 @@ class ReplyResults:
             return False
         if mark in b"{[":
             self._depth += 1
-            begins = mark == b"[" and self._depth == 2 and self._key == self._name
+            begins = mark == b"[" and self._depth == 2 and self._key == b'"results"'
             self._inside = self._inside or begins
             return begins
         if mark in b"}]":

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
+from layton_batch import model_table
 from layton_batch.errors import (
     LookUpRefusedError,
     NotFoundError,
@@ -50,7 +49,6 @@ from layton_batch.providers.wire_json import (
 from layton_batch.records import (
     JsonValue,
     MatchingBatch,
-    ModelSpec,
     Reasoning,
     Request,
     Response,
@@ -63,39 +61,29 @@ from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 TAG = "layton_batch"
 """The metadata key that carries our tag."""
-_OUTCOMES = ("completed", "failed", "expired", "cancelled")
 
 
 class FileBatches(Dialect):
     """A batch API of OpenAI's shape; the class attributes are its settings.
 
-    ``efforts``: the reasoning words it takes; ``takes_budgets``: whether it takes budgets too; ``max_tokens_key``: the
-    name of the output limit; ``names_model``, ``names_call``: whether a line has the model, the method and the path;
-    ``file_query``: what a look at the list of files asks for; ``poll_query``: what a look at a batch asks for;
-    ``lists_newest_first``: the order of its batches, by its documents.
+    ``max_tokens_key``: the name of the output limit; ``names_model``, ``names_call``: whether a line has the model, the
+    method and the path; ``file_query``: what a look at the list of files asks for; ``poll_query``: what a look at a
+    batch asks for; ``lists_newest_first``: the order of its batches, by its documents.
     """
 
-    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
-        {
-            **dict.fromkeys(("validating", "in_progress", "finalizing"), StatusMeaning(Lifecycle.IN_FLIGHT)),
-            "cancelling": StatusMeaning(Lifecycle.CANCELLING),
-            **{word: StatusMeaning(Lifecycle.ENDED, BatchOutcome(word)) for word in _OUTCOMES},
-        }
-    )
-    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-    takes_budgets: bool = False
+    status_map: Mapping[str, StatusMeaning] = {
+        **dict.fromkeys(("validating", "in_progress", "finalizing"), Lifecycle.IN_FLIGHT),
+        "cancelling": Lifecycle.CANCELLING,
+        **{outcome: outcome for outcome in BatchOutcome},
+    }
     max_tokens_key: str = "max_completion_tokens"
     names_model: bool = True
     names_call: bool = True
-    file_query: Mapping[str, Any] = MappingProxyType({"purpose": "batch"})
-    poll_query: Mapping[str, Any] = MappingProxyType({})
+    file_query: Mapping[str, Any] = {"purpose": "batch"}
+    poll_query: Mapping[str, Any] = {}
     lists_newest_first: bool = False
 
     # ---- no network
-
-    def check(self, spec: ModelSpec) -> list[str]:
-        """List in words which of a model's settings this API cannot do."""
-        return chat.spec_problems(spec, efforts=self.efforts, takes_budgets=self.takes_budgets)
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
         url, spec = self.endpoint(request.model.model), request.model
@@ -120,8 +108,8 @@ class FileBatches(Dialect):
         """Return the body's reasoning fields."""
         return {} if wanted.effort is None else {"reasoning_effort": wanted.effort}
 
-    def decode(self, line: bytes) -> Response:
-        return chat.decode_row(line, self.name, chat.read_reply)
+    def _decoded(self, custom_id: str, row: JsonObject) -> Response:
+        return chat.decode_row(custom_id, row, self.name)
 
     # ---- network
 
@@ -190,7 +178,7 @@ class FileBatches(Dialect):
     def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
         order = ListOrder(submission)
         for page in self._pages():
-            batches = [_listed_batch(batch, self._clock()) for batch in self._rows(page)]
+            batches = list(map(_listed_batch, self._rows(page)))
             yield from batches
             created = [batch.created_at for batch in batches]
             if self.lists_newest_first and order.is_read(created, self._clock()):
@@ -222,10 +210,12 @@ class FileBatches(Dialect):
         return self._rows(self._ask("list models", lambda client: client.models.with_raw_response.list()))
 
 
-def _listed_batch(batch: JsonObject, now: float | None) -> ListedBatch:
-    tag = at(batch, "metadata").get(TAG)
-    name, inputs = None if tag is None else str(tag), (batch.get("input_file_id"),)
-    return ListedBatch(text(batch, "id") or "", moment(batch, "created_at"), now, name, inputs)
+def _listed_batch(batch: JsonObject) -> ListedBatch:
+    """Read a batch in a list: Mistral names several files, Together carries no tag."""
+    tag, files = at(batch, "metadata").get(TAG), batch.get("input_files")
+    name = None if tag is None else str(tag)
+    inputs = files if isinstance(files, list) else (batch.get("input_file_id"),)
+    return ListedBatch(text(batch, "id") or "", moment(batch, "created_at"), name=name, inputs=inputs)
 
 
 def _batch_errors(errors: JsonValue) -> tuple[str | None, ErrorClass]:
@@ -266,31 +256,25 @@ def in_catalogue(catalogue: Sequence[JsonObject], model: str, provider: str) -> 
 class OpenAI(FileBatches):
     """OpenAI itself. Models that have no chat completions, by ``models.toml``, are asked over ``/v1/responses``."""
 
-    name: str = "openai"
-    key_variable: str = "OPENAI_API_KEY"
-    limits: Limits = Limits(
+    name = "openai"
+    limits = Limits(
         max_requests=50_000,
         max_bytes=199_000_000,  # 200 MB less a margin for how a megabyte is counted
         max_line_bytes=199_000_000,
         max_creates_per_hour=2_000,
         retention_seconds=30 * 86_400.0,
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         caveats=("enqueued prompt tokens are limited per model and tier; above that a batch fails at validation",),
     )
     # the newest thousand: an interrupted upload was seconds ago, and missing it costs a second copy, not money
-    file_query: Mapping[str, Any] = MappingProxyType({"purpose": "batch", "order": "desc", "limit": 1000})
-    lists_newest_first: bool = True
-
-    def check(self, spec: ModelSpec) -> list[str]:
-        problems = super().check(spec)
-        if self.endpoint(spec.model) == chat.RESPONSES:
-            ours = [key for key in ("input", "instructions") if key in spec.params]
-            problems += [f"params.{key} cannot be overridden: leave it out" for key in ours]
-        return problems
+    file_query: Mapping[str, Any] = {"purpose": "batch", "order": "desc", "limit": 1000}
+    lists_newest_first = True
+    own_params = ("model", "messages", "input", "instructions")
 
     def endpoint(self, model: str) -> str:
-        return _endpoint(self.name, model)
+        facts = model_table.load().model(self.name, model)
+        return chat.RESPONSES if facts is not None and facts.chat is False else chat.ENDPOINT
 
     def about(self, model: str) -> ModelNotice | None:
         """Read the model's own page, which also tells its retirement."""
@@ -311,16 +295,6 @@ class OpenAI(FileBatches):
         sent, output = count(usage, "input_tokens"), count(usage, "output_tokens")
         stated = Usage(input_tokens=sent, output_tokens=output) if sent and output else None
         return replace(super()._read(batch, provider_id), stated_usage=stated)
-
-
-@lru_cache(256)
-def _endpoint(provider: str, model: str) -> str:
-    """Return what a batch of this model's requests calls: every line of a job asks for it."""
-    from layton_batch import model_table  # loads pydantic
-
-    facts = model_table.load().model(provider, model)
-    lacks_chat = facts is not None and facts.takes_chat is not None and not facts.takes_chat.fact
-    return chat.RESPONSES if lacks_chat else chat.ENDPOINT
 
 
 class OpenAIElsewhere(FileBatches):
@@ -350,21 +324,20 @@ class Doubleword(OpenAIElsewhere):
     """Doubleword. Its result files exist, and can be read, while a batch still runs; only the status says that it has
     ended."""
 
-    name: str = "doubleword"
-    key_variable: str = "DOUBLEWORD_API_KEY"
-    limits: Limits = Limits(
+    name = "doubleword"
+    limits = Limits(
         max_requests=50_000,  # its documents name no count: the one of the API it is compatible with
         max_bytes=99_000_000,  # its server's default is 100 MB; its documents say 200
         max_line_bytes=10_485_760,  # its server's default; above it the whole file is refused
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         caveats=("images, strict schemas and reasoning efforts only on models that have them",),
     )
-    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high")
-    max_tokens_key: str = "max_tokens"
-    windows: tuple[str, ...] = ("1h", "24h")
-    file_query: Mapping[str, Any] = MappingProxyType({"purpose": "batch", "limit": 100})
-    poll_query: Mapping[str, Any] = MappingProxyType({"include": "analytics"})
+    efforts = ("none", "minimal", "low", "medium", "high")
+    max_tokens_key = "max_tokens"
+    windows = ("1h", "24h")
+    file_query: Mapping[str, Any] = {"purpose": "batch", "limit": 100}
+    poll_query: Mapping[str, Any] = {"include": "analytics"}
 
     def _read(self, batch: JsonObject, provider_id: str) -> Snapshot:
         cost = chat.dollars(at(batch, "analytics").get("total_cost"))
@@ -378,25 +351,24 @@ class Doubleword(OpenAIElsewhere):
 class Groq(FileBatches):
     """Groq, whose list of batches has cursors."""
 
-    name: str = "groq"
-    key_variable: str = "GROQ_API_KEY"
-    library: str = "httpx"
-    sdk_path: str = "/openai/v1"
-    limits: Limits = Limits(
+    name = "groq"
+    library = "httpx"
+    sdk_path = "/openai/v1"
+    limits = Limits(
         max_requests=50_000,
         max_bytes=99_000_000,  # the guide says 200 MB, the SDK's own documentation 100: the smaller one is sure to pass
         max_line_bytes=99_000_000,
         retention_seconds=30 * 86_400.0,
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         caveats=(
             "strict schemas, reasoning efforts and images only on models that have them",
             "needs a paid plan; batches of about 1,000 requests are recommended, larger ones may expire after 24 hours",
         ),
     )
-    efforts: tuple[str, ...] = ("none", "default", "low", "medium", "high")
-    windows: tuple[str, ...] = ("24h", "48h", "72h", "96h", "120h", "144h", "168h", *(f"{n}d" for n in range(1, 8)))
-    file_query: Mapping[str, Any] = MappingProxyType({})
+    efforts = ("none", "default", "low", "medium", "high")
+    windows = ("24h", "48h", "72h", "96h", "120h", "144h", "168h", *(f"{n}d" for n in range(1, 8)))
+    file_query: Mapping[str, Any] = {}
 
     def _client_class(self, key: str) -> Callable[..., Any]:
         import groq
@@ -415,15 +387,16 @@ class OpenAIServer(OpenAIElsewhere):
     """A server at an address of its own, by what ``[providers.NAME]`` of a manifest says. If its list of batches is
     missing, a create whose reply is lost is a person's to find."""
 
-    limits: Limits = Limits(
+    limits = Limits(
         max_requests=50_000,
         max_bytes=99_000_000,  # of OpenAI's 200 MB most servers and proxies take half
         max_line_bytes=99_000_000,
         retention_seconds=7 * 86_400.0,  # nobody promises more: results are downloaded as soon as there are any
     )
+    capabilities = Capabilities()
 
     def __init__(self, form: ServerForm, access: Access | None) -> None:
-        self.name, self.key_variable = form.name, f"{form.name.upper()}_API_KEY"
+        self.name = form.name
         if access is not None and access.base_url is None:
             access = replace(access, base_url=form.base_url)
         super().__init__(access)
@@ -431,7 +404,9 @@ class OpenAIServer(OpenAIElsewhere):
         self.windows, self.efforts, self.max_tokens_key = form.windows, form.efforts, form.max_tokens
         unlisted = ("a batch whose create gets no reply cannot be looked for: a person decides",)
         self.capabilities = Capabilities(
-            tag=form.lists_batches, certain_find=form.lists_batches, caveats=() if form.lists_batches else unlisted
+            shows_ours=form.lists_batches,
+            certain_find=form.lists_batches,
+            caveats=() if form.lists_batches else unlisted,
         )
 
     def find(self, submission: Submission) -> Sequence[MatchingBatch]:
@@ -448,37 +423,34 @@ _PAGE = 100
 class Mistral(FileBatches):
     """Mistral: files, then jobs over ``/v1/chat/completions``, through the ``mistralai`` SDK."""
 
-    name: str = "mistral"
-    key_variable: str = "MISTRAL_API_KEY"
-    sdk_path: str = "/v1"
-    limits: Limits = Limits(
+    name = "mistral"
+    sdk_path = "/v1"
+    limits = Limits(
         max_requests=100_000,
         max_bytes=506_000_000,  # 512 MB less 1 %
         max_line_bytes=506_000_000,
         window_seconds=_WINDOW_HOURS * 3600.0,
         retention_seconds=86_400.0,  # its pages disagree (24 hours, 30 days, for ever): the shortest is sure
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         caveats=(
             "the upload checks every row: one it does not like refuses the whole file",
             "how long results are kept is documented in three ways; they are downloaded at once",
             "reasoning tokens are not reported apart from output tokens",
         ),
     )
-    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
-        {
-            "QUEUED": StatusMeaning(Lifecycle.IN_FLIGHT),
-            "RUNNING": StatusMeaning(Lifecycle.IN_FLIGHT),
-            "CANCELLATION_REQUESTED": StatusMeaning(Lifecycle.CANCELLING),
-            "SUCCESS": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
-            "FAILED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.FAILED),
-            "TIMEOUT_EXCEEDED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.EXPIRED),
-            "CANCELLED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.CANCELLED),
-        }
-    )
-    max_tokens_key: str = "max_tokens"
-    names_model: bool = False  # the job names it
-    names_call: bool = False
+    status_map: Mapping[str, StatusMeaning] = {
+        "QUEUED": Lifecycle.IN_FLIGHT,
+        "RUNNING": Lifecycle.IN_FLIGHT,
+        "CANCELLATION_REQUESTED": Lifecycle.CANCELLING,
+        "SUCCESS": BatchOutcome.COMPLETED,
+        "FAILED": BatchOutcome.FAILED,
+        "TIMEOUT_EXCEEDED": BatchOutcome.EXPIRED,
+        "CANCELLED": BatchOutcome.CANCELLED,
+    }
+    max_tokens_key = "max_tokens"
+    names_model = False  # the job names it
+    names_call = False
     refuses_cancel = (400, 409, 422)
 
     def _connect(self, key: str, access: Access, http: Any) -> Any:
@@ -487,7 +459,7 @@ class Mistral(FileBatches):
 
         # never used; the SDK's own would start an event loop to close it
         unused = httpx2.AsyncClient(verify=certificates("httpx2"))
-        milliseconds = int(access.timeout_seconds * 1000)
+        milliseconds = int(access.patience.seconds * 1000)
         # without a retry_config everything is sent once
         return Client(api_key=key, server_url=self._address, timeout_ms=milliseconds, client=http, async_client=unused)
 
@@ -525,7 +497,7 @@ class Mistral(FileBatches):
             totals += [] if total is None else [total]
             new = {text(job, "id") or repr(job): job for job in jobs}
             new = {job_id: job for job_id, job in new.items() if job_id not in seen}
-            yield from (_listed_job(job) for job in new.values())
+            yield from map(_listed_batch, new.values())
             seen.update(new)
             if not new:
                 if len(seen) >= min(totals, default=0) and (totals or not jobs):
@@ -538,12 +510,14 @@ class Mistral(FileBatches):
         kinds = ("total_requests", "succeeded_requests", "failed_requests")
         total, succeeded, failed = (whole(job.get(kind)) for kind in kinds)
         # a job's errors have a text only; unanswered rows are not billed, so another attempt is worth it
+        reason, class_ = _batch_errors(job.get("errors"))
         return self._snapshot(
             provider_id,
             job.get("status"),
             files=(job.get("output_file"), job.get("error_file")),
             counts=(total, succeeded, failed),
-            reason=_first_errors(job.get("errors")),
+            reason=reason,
+            error_class=class_,
         )
 
     def _cancel(self, client: Any, provider_id: str) -> object:
@@ -570,31 +544,14 @@ def _list_jobs(client: Any, number: int) -> object:
     return client.batch.jobs.list(page=number, page_size=_PAGE, order_by="-created")
 
 
-def _listed_job(job: JsonObject) -> ListedBatch:
-    tag, files = at(job, "metadata").get(TAG), job.get("input_files")
-    name, inputs = None if tag is None else str(tag), files if isinstance(files, list) else ()
-    return ListedBatch(text(job, "id") or "", moment(job, "created_at"), name=name, inputs=inputs)
-
-
-def _first_errors(errors: JsonValue) -> str | None:
-    """Return a job's first errors in words: objects with a message by the documents, texts too."""
-    listed = errors if isinstance(errors, list) else [errors] if errors else []
-    words = [error.get("message") if isinstance(error, Mapping) else error for error in listed[:3]]
-    return "; ".join(clean(word) for word in words if isinstance(word, str) and word) or None
-
-
-_TOGETHER_OUTCOMES = ("COMPLETED", "FAILED", "EXPIRED", "CANCELLED")
-
-
 class Together(FileBatches):
     """Together: files addressed by content, jobs without a tag. A job is told by its input file, whose id follows from
     its bytes: they hold custom_ids with the run's own mark."""
 
-    name: str = "together"
-    key_variable: str = "TOGETHER_API_KEY"
-    library: str = "httpx"
-    sdk_path: str = "/v1"
-    limits: Limits = Limits(
+    name = "together"
+    library = "httpx"
+    sdk_path = "/v1"
+    limits = Limits(
         max_requests=50_000,
         max_bytes=99_000_000,
         max_line_bytes=9_900_000,
@@ -602,24 +559,20 @@ class Together(FileBatches):
         max_enqueued_tokens=30_000_000_000,
         retention_seconds=7 * 86_400.0,  # undocumented: downloaded as soon as there are any
     )
-    capabilities: Capabilities = Capabilities(
-        tag=False,
+    capabilities = Capabilities(
         caveats=(
             "batches carry no tag: a lost one is told by its input file, whose requests carry the run's mark",
             "half price only for a published list of models, the standard price for others",
             "24 hours is best effort; a batch may take up to 72",
         ),
     )
-    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
-        {
-            **dict.fromkeys(("VALIDATING", "IN_PROGRESS"), StatusMeaning(Lifecycle.IN_FLIGHT)),
-            **dict.fromkeys(("CANCELING", "CANCELLING"), StatusMeaning(Lifecycle.CANCELLING)),
-            **{word: StatusMeaning(Lifecycle.ENDED, BatchOutcome(word.lower())) for word in _TOGETHER_OUTCOMES},
-        }
-    )
-    efforts: tuple[str, ...] = ("none", "low", "medium", "high")
-    max_tokens_key: str = "max_tokens"
-    names_call: bool = False
+    status_map: Mapping[str, StatusMeaning] = {
+        **{word.upper(): means for word, means in FileBatches.status_map.items()},
+        "CANCELING": Lifecycle.CANCELLING,
+    }
+    efforts = ("none", "low", "medium", "high")
+    max_tokens_key = "max_tokens"
+    names_call = False
 
     def reasoning(self, wanted: Reasoning) -> JsonObject:
         """Return the body's reasoning fields: ``none`` is a switch here, the others are efforts."""
@@ -659,9 +612,7 @@ class Together(FileBatches):
     def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
         """Yield every job: the list has one page."""
         reply = self._value("list batches", lambda client: client.batches.with_raw_response.list())
-        for job in rows({"jobs": reply or []}, "jobs", self.name):
-            created_at, inputs = moment(job, "created_at"), (job.get("input_file_id"),)
-            yield ListedBatch(text(job, "id") or "", created_at, inputs=inputs)
+        yield from map(_listed_batch, rows({"jobs": reply or []}, "jobs", self.name))
 
     def _catalogue(self) -> Sequence[JsonObject]:
         """Return the public catalogue, a bare list; the SDK itself lists a project's own models only."""

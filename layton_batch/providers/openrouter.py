@@ -33,33 +33,27 @@ from layton_batch.providers.finding import ListedBatch
 from layton_batch.providers.openai import OpenAIElsewhere, in_catalogue
 from layton_batch.providers.protocol import Capabilities, Limits, ModelNotice
 from layton_batch.providers.wire_json import JsonObject, at, clean, count, moment, text
-from layton_batch.records import Image, JsonValue, ModelSpec, Reasoning, Request, Snapshot, Submission
+from layton_batch.records import Image, JsonValue, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 BATCH_PRICED = ":batch"
 """The end of the catalogue's second entry of a model that runs as batches."""
 
-_OF_THE_BATCH = ("provider", "models", "route", "plugins", "modalities", "audio", "image_config")
-"""Parameters of single calls that a row of a batch must not have."""
-
 
 class OpenRouter(OpenAIElsewhere):
     """See the module text."""
 
-    name: str = "openrouter"
-    key_variable: str = "OPENROUTER_API_KEY"
-    limits: Limits = Limits(
+    name = "openrouter"
+    limits = Limits(
         max_requests=5_000,
         max_bytes=198_000_000,  # 200 MB less 1 %: the create call wraps the lines
         max_line_bytes=198_000_000,
         window_seconds=96 * 3600.0,  # 24 hours, but on Google Vertex, which OpenRouter may choose
         retention_seconds=30 * 86_400.0,
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         images=False,
-        tag=False,
         certain_find=False,
-        finds_marks=True,
         cancel=False,
         caveats=(
             "a batch carries no tag: lost in a crash, it can be recognised only once it is completed",
@@ -69,16 +63,13 @@ class OpenRouter(OpenAIElsewhere):
             "billed by OpenRouter, or, with a provider's own key set there, by that provider",
         ),
     )
-    takes_budgets: bool = True
-    max_tokens_key: str = "max_tokens"
-    names_model: bool = False  # the batch names it
-    names_call: bool = False
-    shows_requests: bool = True  # those that are completed
-    resumes: bool = False
-
-    def check(self, spec: ModelSpec) -> list[str]:
-        problems = super().check(spec)
-        return problems + [f"params.{key} is not for a row of a batch" for key in _OF_THE_BATCH if key in spec.params]
+    takes_budgets = True
+    live_params = ("stream", "n", "provider", "models", "route", "plugins", "modalities", "audio", "image_config")
+    max_tokens_key = "max_tokens"
+    names_model = False  # the batch names it
+    names_call = False
+    shows_requests = True  # those that are completed
+    resumes = False
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
         """Raise ManifestError for a request with an image, for which the whole batch would fail."""
@@ -123,8 +114,8 @@ class OpenRouter(OpenAIElsewhere):
                     moment(batch, "created_at"),
                     now,
                     requests=count(at(batch, "request_counts"), "total"),
-                    has_ended=means is not None and means.state is Lifecycle.ENDED,
-                    has_results=means is not None and means.outcome is BatchOutcome.COMPLETED and bool(provider_id),
+                    has_ended=isinstance(means, BatchOutcome),
+                    has_results=means is BatchOutcome.COMPLETED and bool(provider_id),
                 )
 
     def snapshot(self, provider_id: str) -> Snapshot:
@@ -140,7 +131,7 @@ class OpenRouter(OpenAIElsewhere):
     def _batch(self, provider_id: str) -> inline.ReplyResults:
         """Read a batch with its results."""
         pieces = self._stream(self._url(f"/batches/{provider_id}"), f"read batch {provider_id}")
-        return inline.ReplyResults(pieces, "results", self.name, f"batch {provider_id}")
+        return inline.ReplyResults(pieces, self.name, f"batch {provider_id}")
 
     def cancel(self, provider_id: str) -> None:
         if self.snapshot(provider_id).state is not Lifecycle.ENDED:

@@ -91,12 +91,8 @@ def seconds_of(window: str) -> float:
     return float(window[:-1]) * (86_400.0 if window.endswith("d") else 3600.0)
 
 
-@dataclass(frozen=True, slots=True)
-class StatusMeaning:
-    """Meaning of one of the provider's status words."""
-
-    state: Lifecycle
-    outcome: BatchOutcome | None = None
+StatusMeaning = Lifecycle | BatchOutcome
+"""Meaning of one of the provider's status words: in flight, cancelling, or the outcome of a batch that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +100,10 @@ class Capabilities:
     """Abilities and gaps of this API; gaps are declared here and printed by ``plan``."""
 
     images: bool = True
-    tag: bool = True  # create carries our tag, which no other run or attempt has, and `find` can see it again
+    shows_ours: bool = True  # `find` can return what is certainly ours: a look before a create is worth a call
     certain_find: bool = True  # `find` can prove that a batch does not exist
-    finds_marks: bool = False  # without a tag: `find` may still show what is surely ours, such as by custom_ids
     cancel: bool = True
     caveats: tuple[str, ...] = ()
-
-    @property
-    def shows_ours(self) -> bool:
-        """Return whether `find` can return batches that are certainly ours: a look before a create is worth a call."""
-        return self.tag or self.certain_find or self.finds_marks
 
 
 ACCOUNT_HEADERS = ("openai-organization", "anthropic-organization-id")
@@ -146,11 +136,6 @@ class Access:
     """The version of the API to speak, and no other; None: the dialect chooses."""
     account: ReplyAccount = field(default_factory=ReplyAccount)
     """The organisation that replies name; the connections of a run to one provider share it."""
-
-    @property
-    def timeout_seconds(self) -> float:
-        """The longest single wait, for SDKs that require one."""
-        return self.patience.seconds
 
     def __repr__(self) -> str:
         return f"Access(base_url={self.base_url!r}, api_key='***')"

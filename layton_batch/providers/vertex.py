@@ -8,7 +8,6 @@ batchling is an alpha: its public names only, and none of its own calls. These w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -25,31 +24,20 @@ STORAGE = "https://storage.googleapis.com"
 """The host of batch files and results, by Google's documents."""
 
 
-@dataclass(frozen=True, slots=True)
-class _VertexLocation:
-    """Project, region and folder of a Vertex job; see :class:`Vertex`."""
-
-    base: str
-    version: str
-    parent: str  # projects/…/locations/…
-    folder: str  # gs://bucket/prefix
-
-
 class Vertex(GeminiContent):
     """Its address says everything: ``https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/LOCATION
     ?gcs=gs://BUCKET/PREFIX``. Its key is an OAuth access token."""
 
-    name: str = "vertex"
-    key_variable: str = "GOOGLE_VERTEX_ACCESS_TOKEN"
-    library: str = "httpx"
-    limits: Limits = Limits(
+    name = "vertex"
+    library = "httpx"
+    limits = Limits(
         max_requests=50_000,
         max_bytes=199_000_000,  # what may well be held in memory
         max_line_bytes=199_000_000,
         retention_seconds=30 * 86_400.0,  # results are in your own bucket
     )
-    capabilities: Capabilities = Capabilities(
-        tag=False,
+    capabilities = Capabilities(
+        shows_ours=False,
         certain_find=False,
         cancel=False,
         caveats=(
@@ -80,7 +68,8 @@ class Vertex(GeminiContent):
 
     def upload(self, submission: Submission) -> str | None:
         """Return the file as an object whose name follows from our tag: a second upload replaces the first."""
-        bucket, prefix = _bucket_of(self._place().folder)
+        *_, folder = self._place()
+        bucket, prefix = _bucket_of(folder)
         name = f"{prefix}inputs/{submission.model}/{submission.tag}.jsonl"
         with opened(submission.path, self.name) as file:  # an open file is streamed
             params = {"uploadType": "media", "name": name}
@@ -90,8 +79,8 @@ class Vertex(GeminiContent):
         return f"gs://{bucket}/{name}"
 
     def create(self, submission: Submission) -> str:
-        input_ref, place = self._input_ref(submission), self._place()
-        model, path = f"publishers/google/models/{submission.model}", f"/{place.version}/{place.parent}"
+        input_ref, (base, version, parent, folder) = self._input_ref(submission), self._place()
+        model, path = f"publishers/google/models/{submission.model}", f"/{version}/{parent}"
         if not _adapter().matches_batchable_endpoint(path=f"{path}/{model}:generateContent"):
             raise ManifestError(f"vertex: {submission.model!r} is not the name of a Gemini model on Vertex")
         job: JsonObject = {
@@ -100,24 +89,22 @@ class Vertex(GeminiContent):
             "inputConfig": {"instancesFormat": "jsonl", "gcsSource": {"uris": [input_ref]}},
             "outputConfig": {
                 "predictionsFormat": "jsonl",
-                "gcsDestination": {"outputUriPrefix": f"{place.folder}/outputs/{submission.tag}"},
+                "gcsDestination": {"outputUriPrefix": f"{folder}/outputs/{submission.tag}"},
             },
             "instanceConfig": {"instanceType": "object", "keyField": "key"},
         }
-        url = f"{place.base}{path}/batchPredictionJobs"
+        url = f"{base}{path}/batchPredictionJobs"
         name = self._created(submission, lambda http: http.post(url, headers=self._headers(), json=job), "name")
-        return f"{place.version}/{name}"
+        return f"{version}/{name}"
 
     def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """Return nothing: there is no way to list batches that could be relied on."""
         return []
 
     def snapshot(self, provider_id: str) -> Snapshot:
-        place = self._place()
-        spec = _adapter().build_poll_request_spec(
-            base_url=place.base, api_headers=self._headers(), batch_id=provider_id
-        )
-        job = self._json(spec.method, f"{place.base}{spec.path}", f"poll batch {provider_id}")
+        base, *_ = self._place()
+        spec = _adapter().build_poll_request_spec(base_url=base, api_headers=self._headers(), batch_id=provider_id)
+        job = self._json(spec.method, f"{base}{spec.path}", f"poll batch {provider_id}")
         stats, error = at(job, "completionStats"), at(job, "error")
         kinds = ("successfulCount", "failedCount", "incompleteCount")
         succeeded, failed, incomplete = (counted(stats, kind) for kind in kinds)
@@ -155,7 +142,8 @@ class Vertex(GeminiContent):
             f"{self.name}: batch {provider_id} cannot be cancelled from here; stop it in the provider's console"
         )
 
-    def _place(self) -> _VertexLocation:
+    def _place(self) -> tuple[str, str, str, str]:
+        """Return the address, the version, ``projects/…/locations/…``, and the folder ``gs://bucket/prefix``."""
         self._key()  # without a key there is no address either: the key is what to ask for first
         address = (self._access.base_url if self._access else None) or ""
         parts = urlsplit(address)
@@ -167,7 +155,7 @@ class Vertex(GeminiContent):
                 "vertex: GOOGLE_VERTEX_BASE_URL must read https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/"
                 f"locations/LOCATION?gcs=gs://BUCKET/PREFIX, not {clean(address)!r}"
             )
-        return _VertexLocation(f"{parts.scheme}://{parts.netloc}", version, parent, bucket)
+        return f"{parts.scheme}://{parts.netloc}", version, parent, bucket
 
 
 def _adapter() -> Any:

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from email.utils import parsedate_to_datetime
 
 import orjson
 
@@ -34,7 +33,7 @@ from layton_batch.providers.protocol import NO_REPLY, Access
 from layton_batch.providers.wire_json import at, clean, in_words, objects, parse_object, text, whole
 from layton_batch.records import EMPTY, JsonValue, Response, Snapshot, Usage
 from layton_batch.redaction import Redactor
-from layton_batch.settings import address_problem
+from layton_batch.settings import address_problem, key_names
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, RequestOutcome
 
 REFUSALS = frozenset(
@@ -257,11 +256,11 @@ _NOT_NOW = frozenset({407, 429})
 _LOOK_FIRST = "it may have been carried out: the batch is looked for before anything is sent again"
 
 
-def api_key(access: Access | None, variable: str, provider: str) -> str:
+def api_key(access: Access | None, provider: str) -> str:
     """Return the key to send. Raises MissingKeyError naming the environment variable if there is none, or none that can
     be sent: HTTP libraries print a header they cannot send, so such a key must not get that far. Raises ManifestError
     if it would be sent to what is no address: that is a mistake in our settings, and nothing becomes of a batch."""
-    key = access.api_key.strip() if access is not None else ""
+    key, variable = access.api_key.strip() if access is not None else "", " or ".join(key_names(provider))
     if not key:
         raise MissingKeyError(f"{provider}: no API key; set {variable} in the environment or in .env")
     if not (key.isascii() and key.isprintable()):
@@ -406,21 +405,11 @@ def _sentence(body: object, depth: int = 0) -> str | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait by ``retry-after-ms`` or ``retry-after`` (seconds, or an HTTP date measured against
-    the reply's own ``date``), within 0 and LONGEST_WAIT; None if the headers do not say."""
+    """Return the seconds to wait by ``retry-after-ms`` or ``retry-after``, within 0 and LONGEST_WAIT; None if the
+    headers do not say."""
     lowered = {str(key).lower(): str(value) for key, value in headers.items()}
-
-    def until() -> float:
-        then, now = (parsedate_to_datetime(lowered[name]) for name in ("retry-after", "date"))
-        return (then - now).total_seconds()
-
-    readings: tuple[Callable[[], float], ...] = (
-        lambda: float(lowered["retry-after-ms"]) / 1000,
-        lambda: float(lowered["retry-after"]),
-        until,
-    )
-    for reading in readings:
-        with suppress(ValueError, TypeError, OverflowError, LookupError):
-            if math.isfinite(seconds := reading()):
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with suppress(ValueError, LookupError):
+            if math.isfinite(seconds := float(lowered[name]) / unit):
                 return min(max(seconds, 0.0), LONGEST_WAIT)
     return None

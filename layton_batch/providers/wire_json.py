@@ -10,6 +10,7 @@ import codecs
 import json
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime
 
 import orjson
@@ -142,29 +143,25 @@ def count(value: JsonObject, key: str) -> int:
 
 
 def moment(value: JsonObject, key: str) -> float | None:
-    """Return the epoch seconds of the time under ``key``, a number of seconds or an RFC 3339 text; None for what is
-    neither, such as a number of 400 digits: a time that is not known rules no batch out."""
-    time = value.get(key)
+    """Return the epoch seconds of the time under ``key``, a number of seconds or an RFC 3339 text (in UTC, if it has no
+    zone); None for what is neither, such as a number of 400 digits: a time that is not known rules no batch out."""
+    written = value.get(key)
     try:
-        if isinstance(time, str):
-            return datetime.fromisoformat(time).timestamp()
-        seconds = float(time) if type(time) in (int, float) else math.nan  # type: ignore[arg-type]
+        if isinstance(written, str):
+            time = datetime.fromisoformat(written)
+            return (time.replace(tzinfo=UTC) if time.tzinfo is None else time).timestamp()
+        seconds = float(written) if type(written) in (int, float) else math.nan  # type: ignore[arg-type]
     except (ValueError, OverflowError, OSError):
         return None
     return seconds if math.isfinite(seconds) else None
 
 
 def day(value: JsonObject, key: str) -> date | None:
-    """Return the day of the date or time under ``key``, of a time with a zone in UTC; None for what is neither."""
-    written = value.get(key)
-    try:
-        if isinstance(written, str):
-            time = datetime.fromisoformat(written)
-            return (time if time.tzinfo is None else time.astimezone(UTC)).date()
-        seconds = moment(value, key)
+    """Return the day, in UTC, of the date or time under ``key``; None for what is neither."""
+    seconds = moment(value, key)
+    with suppress(ValueError, OverflowError, OSError):
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).date()
-    except (ValueError, OverflowError, OSError):
-        return None
+    return None
 
 
 def merged(base: JsonObject, extra: JsonObject) -> dict[str, JsonValue]:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -27,10 +26,8 @@ from layton_batch.providers.wire_json import (
     at,
     clean,
     count,
-    excerpt,
     moment,
     objects,
-    parse_object,
     text,
     whole,
 )
@@ -50,9 +47,8 @@ _NEXT = "pagination_token"
 class Xai(OpenAIElsewhere):
     """See the module text."""
 
-    name: str = "xai"
-    key_variable: str = "XAI_API_KEY"
-    limits: Limits = Limits(
+    name = "xai"
+    limits = Limits(
         max_requests=50_000,
         max_bytes=199_000_000,
         max_line_bytes=24_700_000,
@@ -60,26 +56,25 @@ class Xai(OpenAIElsewhere):
         max_creates_per_hour=3_600,
         retention_seconds=30 * _DAY,
     )
-    capabilities: Capabilities = Capabilities(
+    capabilities = Capabilities(
         certain_find=False,  # how soon the list shows a new batch is not documented
         caveats=(
             "a batch that the list does not show may have been made all the same: a person decides",
             "20 to 50 % cheaper on some models, no discount on others",
         ),
     )
-    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
-        {  # words derived from counts: the API has none
-            "pending": StatusMeaning(Lifecycle.IN_FLIGHT),
-            "running": StatusMeaning(Lifecycle.IN_FLIGHT),
-            "cancelling": StatusMeaning(Lifecycle.CANCELLING),
-            "ended": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
-            "cancelled": StatusMeaning(Lifecycle.ENDED, BatchOutcome.CANCELLED),
-            "failed": StatusMeaning(Lifecycle.ENDED, BatchOutcome.FAILED),
-        }
-    )
-    efforts: tuple[str, ...] = ("none", "low", "medium", "high")
+    status_map: Mapping[str, StatusMeaning] = {  # words derived from counts: the API has none
+        "pending": Lifecycle.IN_FLIGHT,
+        "running": Lifecycle.IN_FLIGHT,
+        "cancelling": Lifecycle.CANCELLING,
+        "ended": BatchOutcome.COMPLETED,
+        "cancelled": BatchOutcome.CANCELLED,
+        "failed": BatchOutcome.FAILED,
+    }
+    efforts = ("none", "low", "medium", "high")
     refuses_cancel = (400, 409, 412, 422)
-    resumes: bool = False
+    resumes = False
+    name_key = "batch_request_id"
     about = None  # type: ignore[assignment]  # its list of models leaves out the other names that a model answers to
 
     def _uploaded(self, file_name: str, size: int) -> str | None:
@@ -130,7 +125,7 @@ class Xai(OpenAIElsewhere):
             query = urlencode({"limit": "1000"} | ({_NEXT: token} if token else {}))
             call = f"read the results of batch {ref}"
             pieces = self._stream(self._url(f"/batches/{ref}/results?{query}"), call)
-            return ReplyResults(pieces, "results", self.name, f"the results of batch {ref}")
+            return ReplyResults(pieces, self.name, f"the results of batch {ref}")
 
         for page in pages(self.name, read, lambda page: text(page.rest(), _NEXT)):
             for row in page:
@@ -139,11 +134,8 @@ class Xai(OpenAIElsewhere):
                 yield row + b"\n"
             rows(page.rest(), "results", self.name, may_lack=(_NEXT,))
 
-    def decode(self, line: bytes) -> Response:
-        row = parse_object(line, self.name, "a result line")
-        custom_id, result = text(row, "batch_request_id"), at(row, "batch_result")
-        if custom_id is None:
-            raise ProviderReplyError(f"xai: a result line names no batch_request_id: {excerpt(line)}")
+    def _decoded(self, custom_id: str, row: JsonObject) -> Response:
+        result = at(row, "batch_result")
         body = at(at(result, "response"), "chat_get_completion")
         errors = [holder.get(key) for holder in (result, row, body) for key in ("error", "error_message")]
         error = next((entry for entry in errors if entry), None)

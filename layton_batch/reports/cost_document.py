@@ -119,7 +119,7 @@ def report_json(report: CostReport) -> dict[str, JsonValue]:
         "rows": [line_json(line, report.by) for line in report.lines],
         "total": line_json(report.total, report.by),
         "differing": [comparison_json(comparison) for comparison in report.differing],
-        "reused": {"requests": report.reused.requests, "paid_usd": report.reused.paid.exact},
+        "reused": {"requests": report.reused.requests, "paid_usd": report.reused.batched.exact},
     }
 
 

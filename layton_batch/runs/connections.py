@@ -8,7 +8,6 @@ from hashlib import scrypt
 
 from layton_batch.errors import ManifestError, MissingKeyError
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import all_models
 from layton_batch.providers import OWN_ADDRESSES, connect, problems
 from layton_batch.providers.openai import OpenAIServer
 from layton_batch.providers.protocol import Access, Provider, ReplyAccount
@@ -18,7 +17,7 @@ from layton_batch.settings import Settings
 
 def check_models_settings(manifest: Manifest, settings: Settings) -> None:
     """Raise ManifestError for addresses of providers that are none, and for settings of models that no API honours."""
-    for spec in all_models(manifest):
+    for spec in manifest.all_specs():
         settings.check_address(spec.provider)
         if faults := problems(connect_within(manifest, spec.provider, None), spec):
             raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(faults)}")

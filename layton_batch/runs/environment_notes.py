@@ -35,9 +35,8 @@ def hub_notes(settings: Settings) -> Iterator[str]:
 
 def address_notes(manifest: Manifest, settings: Settings) -> Iterator[str]:
     """Name the manifest's providers that are called elsewhere than at their own addresses."""
-    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
     called: dict[tuple[str, str], dict[str, str]] = {}
-    for provider in dict.fromkeys(spec.provider for spec in specs):
+    for provider in dict.fromkeys(spec.provider for spec in manifest.all_specs()):
         variable = settings.address_variable(provider)
         if variable is None or address_problem(variable.value):
             continue  # `Settings.check_address` refuses it

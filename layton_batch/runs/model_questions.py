@@ -15,7 +15,7 @@ from layton_batch import model_table
 from layton_batch.clock import Clock, utc
 from layton_batch.errors import LaytonBatchError, ManifestError, ProviderError
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import ModelFindings, asked_models, who
+from layton_batch.manifest.model_checks import ModelFinding, ModelFindings, asked_models, sent_all_the_same, who
 from layton_batch.model_table import KnownModels, is_same_model
 from layton_batch.providers import closing, knows_models
 from layton_batch.providers.protocol import Access, CallLimits, ModelNotice
@@ -37,14 +37,6 @@ class _ModelNotices:
     notices: dict[str, ModelNotice | None]
     trouble: str | None = None
     refuses_account: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Objection:
-    """A provider's objection to a model. ``fails``: requests are sure to be refused, or answered by another model."""
-
-    reason: str
-    fails: bool = True
 
 
 def ask_providers(
@@ -84,7 +76,7 @@ def ask_providers(
                 if statement.fails and not (is_elsewhere or settings.is_elsewhere)(provider):
                     refused.append(f"{line}. If it is right all the same: --offline does not ask")
                 else:
-                    warnings.append(f"{line}{_sent_all_the_same(provider, settings) if statement.fails else ''}")
+                    warnings.append(f"{line}{f'; {sent_all_the_same(provider, settings)}' if statement.fails else ''}")
     return ModelFindings(tuple(refused), (*warnings, *_of_trouble(answers)))
 
 
@@ -120,30 +112,24 @@ def _ask(manifest: Manifest, provider: str, models: Sequence[str], settings: Set
 
 def _against(
     provider: str, model: str, notice: ModelNotice | None, table: KnownModels, today: date
-) -> Iterator[_Objection]:
+) -> Iterator[ModelFinding]:
     model_facts = table.model(provider, model)
-    replacement = model_facts.end.fact.replacement if model_facts is not None and model_facts.end is not None else None
+    replacement = model_facts.replacement if model_facts is not None else None
     instead = f": use {new}" if (new := (notice.replacement if notice else None) or replacement) else ""
     if notice is None:
-        yield _Objection(f"is not known to {provider}, which was asked{instead or ': name another model'}")
+        yield ModelFinding(f"is not known to {provider}, which was asked{instead or ': name another model'}")
         return
     if notice.id is not None and not is_same_model(model, notice.id):
-        yield _Objection(f"stands for another model, {notice.id}, says {provider}: use {notice.id}, or another model")
+        yield ModelFinding(f"stands for another model, {notice.id}, says {provider}: use {notice.id}, or another model")
     if notice.is_over:
-        yield _Objection(f"is no longer served, says {provider}{instead or ': name another model'}")
+        yield ModelFinding(f"is no longer served, says {provider}{instead or ': name another model'}")
     elif notice.ends is not None:
         was = "was to be" if notice.ends <= today else "will be"
-        yield _Objection(f"{was} shut down on {notice.ends}, says {provider}{instead}", fails=False)
+        yield ModelFinding(f"{was} shut down on {notice.ends}, says {provider}{instead}", fails=False)
     elif notice.is_deprecated:
-        yield _Objection(f"is deprecated, says {provider}{instead}", fails=False)
+        yield ModelFinding(f"is deprecated, says {provider}{instead}", fails=False)
     if notice.runs_as_batch is False:
-        yield _Objection(f"is not run as a batch, says {provider}: name another model, or another provider of it")
-
-
-def _sent_all_the_same(provider: str, settings: Settings) -> str:
-    if settings.is_on_this_machine(provider):
-        return f"; it is sent all the same, because {provider} is played on this machine"
-    return f"; {settings.address_names(provider)[0]} is set, so it is sent all the same"
+        yield ModelFinding(f"is not run as a batch, says {provider}: name another model, or another provider of it")
 
 
 def _of_trouble(answers: dict[str, _ModelNotices]) -> Iterator[str]:

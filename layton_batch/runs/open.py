@@ -30,7 +30,7 @@ from layton_batch.files.items import digest, read_items
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest, frozen_prices
-from layton_batch.manifest.model_checks import all_models, asked_models, check_models
+from layton_batch.manifest.model_checks import asked_models, check_models
 from layton_batch.processes import enable_sigint
 from layton_batch.providers.protocol import Access, CallLimits, Provider, ReplyAccount
 from layton_batch.providers.without_keys import without_keys
@@ -142,8 +142,6 @@ def _opened(inputs: _Inputs, request_digest: str | None, latest: bytes | None = 
         if request_digest is not None:
             born = clock.now() if inputs.begins_at is None else inputs.begins_at
             store.enter(manifest.identity(), manifest.frozen_json(), __version__, born)
-        for written in (folder.root, folder.batches):  # a process whose session broke writes no file any more
-            stack.enter_context(atomic.guarded(written, store.require_session))
         check_files(store, folder)
         stack.enter_context(recording(store, folder))
         if request_digest is not None:
@@ -340,7 +338,7 @@ def refuse_to_mix(manifest: Manifest, folder: RunFolder, settings: Settings) -> 
 
 
 def _providers(manifest: Manifest) -> frozenset[str]:
-    return frozenset(spec.provider for spec in all_models(manifest))
+    return frozenset(spec.provider for spec in manifest.all_specs())
 
 
 @dataclass(eq=False)

@@ -34,4 +34,4 @@ def _own_price(entry: PriceTable, today: date) -> Price:
     output = reduced.output if entry.batch_output is None else entry.batch_output
     batch = Rates(fresh, output, cached, dearer and dearer * fresh)
     as_of = date.fromisoformat(entry.date) if entry.date else today
-    return manifest_price(entry.provider, entry.model, batch, as_of, standard, entry.source)
+    return manifest_price(entry.provider, entry.model, batch, standard, as_of, entry.source)

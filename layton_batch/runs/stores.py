@@ -54,13 +54,18 @@ class EventLog:
 
 @contextmanager
 def recording(store: RunStore, folder: RunFolder) -> Iterator[None]:
-    """Record the digest of each file of the run that is not computed again and that this process writes meanwhile."""
+    """Record the digest of each file of the run that is not computed again and that this process writes meanwhile.
+
+    A process whose session broke, so that another may drive the run, writes no file of the run or its batches.
+    """
     root = folder.workspace.root
     folders = (folder.root, folder.history, folder.labels, folder.part("items", "items").parent)
 
     @contextmanager
-    def record(path: Path, content: Path) -> Iterator[None]:
-        if path.parent not in folders:  # prompts are written anew, from run.json, whenever the run is opened
+    def record(path: Path, content: Path | None) -> Iterator[None]:
+        store.require_session()
+        # prompts are written anew, from run.json, whenever the run is opened
+        if content is None or path.parent not in folders:
             yield
             return
         name = Path(os.path.abspath(path)).relative_to(root).as_posix()
@@ -70,7 +75,7 @@ def recording(store: RunStore, folder: RunFolder) -> Iterator[None]:
         yield
         store.note_files([digest])
 
-    with atomic.recorded(folder.root, record):
+    with atomic.watched(folder.root, record), atomic.watched(folder.batches, record):
         yield
 
 

@@ -72,7 +72,7 @@ class Sandbox:
             answerer = self.config.answerer or SimulateAnswerer()
             self._engine = SandboxEngine(self._store, faults, self.config, answerer)
             self._gateway = Gateway(faults, self._engine.now)
-            self._apis = [api(self._engine) for api in APIS]
+            self._apis = [api(self._engine, self.url) for api in APIS]
             self._server = uvicorn.Server(self._uvicorn_config())
             thread = threading.Thread(target=self._server.run, args=([listener],), name="sandbox", daemon=True)
             thread.start()  # calls may come at once: they wait at the socket

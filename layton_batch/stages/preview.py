@@ -33,7 +33,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of, replacement_note
 from layton_batch.runs.open import open_copied, refuse_keys
 from layton_batch.runs.stores import engine_to_read
-from layton_batch.settings import Settings
+from layton_batch.settings import Settings, key_names
 from layton_batch.stages.costs import total, with_safety
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
@@ -226,7 +226,7 @@ def _planned(
         budget=manifest.budget,
         before_sending=before_sending,
         refused=(*filter(None, map(settings.key_trouble, asked)), *models.refused),
-        keys=tuple(NeededKey(settings.key_names(name), settings.has_key(name)) for name in asked),
+        keys=tuple(NeededKey(key_names(name), settings.has_key(name)) for name in asked),
         provider_notes=tuple(
             (name, note) for name in providers for note in connect_within(manifest, name, None).capabilities.caveats
         ),

@@ -17,7 +17,6 @@ from layton_batch.batches.bill import Bill
 from layton_batch.batches.run_costs import has_charges
 from layton_batch.costs.rates import is_of_a_manifest
 from layton_batch.files import tables
-from layton_batch.manifest.model_checks import all_models
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.stages.ask import prompts_of, spec_of
@@ -53,7 +52,7 @@ def reprice(run: Run) -> bool:
 
 def _unpriced(run: Run) -> str:
     """Digest the manifest's models that have no known price."""
-    models = {(spec.provider, spec.model) for spec in all_models(run.manifest)}
+    models = {(spec.provider, spec.model) for spec in run.manifest.all_specs()}
     return tables.digest(*(" ".join(model) for model in sorted(models) if run.prices.price(*model) is None))
 
 

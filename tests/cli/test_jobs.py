@@ -21,7 +21,7 @@ import yaml
 
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.settings import Settings
+from layton_batch.settings import key_names
 from tests.support.cli_harness import ROOT, Desk, Ending, desk
 from tests.support.lab import answerer, quiz_text
 
@@ -183,10 +183,9 @@ def workflow_steps() -> dict[str, dict[str, Any]]:
 
 
 def test_the_workflow_has_every_key_and_keeps_what_was_paid_for_however_it_ends() -> None:
-    manifest, settings = load_manifest(ROOT / MANIFEST), Settings.from_environment({}, ROOT / "jobs")
-    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
+    manifest = load_manifest(ROOT / MANIFEST)
     secrets, kept = workflow_steps()["refresh"]["env"], workflow_steps()["actions/cache/save"]
-    assert {settings.key_names(spec.provider)[0] for spec in specs} <= secrets.keys()
+    assert {key_names(spec.provider)[0] for spec in manifest.all_specs()} <= secrets.keys()
     assert all(value == f"${{{{ secrets.{name} }}}}" for name, value in secrets.items())
     assert (kept["if"], kept["with"]["path"]) == ("always()", "runs")
 

@@ -92,8 +92,8 @@ def test_what_dead_processes_left_is_swept_and_what_living_ones_write_is_not(tmp
     child += "    os._exit(9)\n"
     subprocess.run([sys.executable, "-c", child, str(tmp_path)], cwd=ROOT, check=False, timeout=60)
     (tmp_path / ".own.tmp").write_text("a person's file")
-    (tmp_path / ".x.00000000-1-1-1.tmp").write_text("of another machine")
+    (tmp_path / ".x.00000000-1-1.tmp").write_text("of another machine")
     with atomic.writing(tmp_path / "c") as handle:
         handle.write(b"c")
         assert atomic.sweep(tmp_path) == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".own.tmp", ".x.00000000-1-1-1.tmp", "c"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".own.tmp", ".x.00000000-1-1.tmp", "c"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import AmbiguousCallError, ProviderReplyError, TransientProviderError
-from layton_batch.providers import provider_class
+from layton_batch.providers import connect
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
 from layton_batch.states import BatchOutcome, RequestOutcome
@@ -53,7 +53,7 @@ class Contract(ProviderContract):
         self.sandbox_url = sandbox.url
 
     def make(self, access: Access | None) -> Provider:
-        return provider_class(self.name)(access)
+        return connect(self.name, access)
 
     def test_a_create_whose_reply_is_lost_is_found_and_not_repeated(self, losing: Sandbox, tmp_path: Path) -> None:
         provider = self.connect(losing.url)

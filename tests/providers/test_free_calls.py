@@ -102,7 +102,7 @@ def test_an_upload_to_gemini_is_named_by_us_and_a_second_one_finds_the_first(
     name = provider.upload(submission)
     start, data = server.calls
     assert re.fullmatch(r"files/[a-z0-9-]{1,40}", str(name))
-    assert start.path == "/upload/v1/files"
+    assert start.path == "/upload/v1beta/files"
     described = json.loads(start.body)["file"]
     assert (described["name"], "tag-b1" in described.values()) == (name, True)
     assert start.headers["x-goog-upload-header-content-type"] == "application/jsonl"
@@ -180,7 +180,7 @@ def test_what_cannot_be_cancelled_says_so_unless_it_has_ended(play: Play) -> Non
         assert server.posts() == 0
     play("openrouter", {"": status("completed")})[0].cancel("batch_1")
     declared = connect("vertex", None).capabilities
-    assert (declared.tag, declared.certain_find, declared.cancel) == (False, False, False)
+    assert (declared.shows_ours, declared.certain_find, declared.cancel) == (False, False, False)
 
 
 NONE: JsonValue = {"data": []}

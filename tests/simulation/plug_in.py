@@ -29,14 +29,15 @@ class _Simulated:
 
     name: ClassVar[str]
     limits = Limits(3, 1 << 20, 1 << 18, window_seconds=WINDOW_SECONDS, poll_seconds=60.0, calls_at_once=1)
-    capabilities: ClassVar[Capabilities]
+    capabilities: ClassVar[Capabilities] = Capabilities()
+    sends_tag: ClassVar[bool] = True
     status_map: Mapping[str, StatusMeaning] = {
-        "running": StatusMeaning(Lifecycle.IN_FLIGHT),
-        "stopping": StatusMeaning(Lifecycle.CANCELLING),
-        "completed": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
-        "failed": StatusMeaning(Lifecycle.ENDED, BatchOutcome.FAILED),
-        "expired": StatusMeaning(Lifecycle.ENDED, BatchOutcome.EXPIRED),
-        "cancelled": StatusMeaning(Lifecycle.ENDED, BatchOutcome.CANCELLED),
+        "running": Lifecycle.IN_FLIGHT,
+        "stopping": Lifecycle.CANCELLING,
+        "completed": BatchOutcome.COMPLETED,
+        "failed": BatchOutcome.FAILED,
+        "expired": BatchOutcome.EXPIRED,
+        "cancelled": BatchOutcome.CANCELLED,
     }
 
     def __init__(self, access: Access | None) -> None:
@@ -57,7 +58,7 @@ class _Simulated:
 
     def create(self, submission: Submission) -> str:
         file = submission.input_ref or submission.path.read_bytes()
-        provider_id: str = self._call("create", submission.tag if self.capabilities.tag else "", file, submission.tag)
+        provider_id: str = self._call("create", submission.tag if self.sends_tag else "", file, submission.tag)
         return provider_id
 
     def find(self, submission: Submission) -> Sequence[MatchingBatch]:
@@ -73,10 +74,12 @@ class _Simulated:
         meaning = self.status_map.get(row["status"])
         if meaning is None:
             raise errors.UnknownStatusError(f"unknown status {row['status']!r}", code=row["status"])
+        outcome = meaning if isinstance(meaning, BatchOutcome) else None
+        state = meaning if isinstance(meaning, Lifecycle) else Lifecycle.ENDED
         return Snapshot(
-            provider_id, row["status"], meaning.state, meaning.outcome, results_ref=provider_id, total=row["total"],
+            provider_id, row["status"], state, outcome, results_ref=provider_id, total=row["total"],
             succeeded=row["succeeded"], failed=row["failed"], message=row["message"],
-            error_class=ErrorClass.PROVIDER_FAULT if meaning.outcome is BatchOutcome.FAILED else ErrorClass.NONE,
+            error_class=ErrorClass.PROVIDER_FAULT if outcome is BatchOutcome.FAILED else ErrorClass.NONE,
         )  # fmt: skip
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
@@ -123,19 +126,18 @@ class _Simulated:
 
 class Tagged(_Simulated):
     name = "tagged"
-    capabilities = Capabilities(tag=True, certain_find=True)
 
 
 class Uncertain(_Simulated):
     name = "uncertain"
-    capabilities = Capabilities(tag=True, certain_find=False)
+    capabilities = Capabilities(certain_find=False)
 
 
 class Untagged(_Simulated):
     """Requests go with the create. A batch that has ended is known by its custom_ids, one that runs by its size."""
 
     name = "untagged"
-    capabilities = Capabilities(tag=False, certain_find=True, finds_marks=True)
+    sends_tag = False
 
     def upload(self, submission: Submission) -> str | None:
         return None

@@ -14,16 +14,6 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class CachedPrefix:
-    """The begin of a row that its provider keeps for the rows after it: long enough, and marked where the provider
-    wants that. Reads are billed in whole ``step`` tokens; ``bills_writes``: keeping it costs more than reading it."""
-
-    text: str
-    step: int = 1
-    bills_writes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """One row: `text` is every text part of the user's messages joined with newlines; `images` are decoded bytes, in
     order.
@@ -42,7 +32,6 @@ class Question:
     reasoning: str | int | None
     max_output_tokens: int | None
     custom_id: str
-    prefix: CachedPrefix | None = None
 
 
 @dataclass(frozen=True, slots=True)

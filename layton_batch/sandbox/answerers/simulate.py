@@ -245,12 +245,15 @@ _NUMBER = re.compile(r"\b\d{1,4}\b")
 _GUESSES = ("Neither of them", "The first one", "The last one", "Nothing at all", "It makes no difference", "Only one")
 
 
-class SimulateAnswerer:
-    """Answers everything; the same question gets the same reply for the same seed, in any order and any process."""
+_SEED = 0
+"""The begin of most draws' keys. Another would give other draws, and other documented runs."""
 
-    def __init__(self, items: Iterable[KnownItem] = (), seed: int = 0) -> None:
+
+class SimulateAnswerer:
+    """Answers everything; the same question gets the same reply, in any order and any process."""
+
+    def __init__(self, items: Iterable[KnownItem] = ()) -> None:
         self._items = KnownItems(items)
-        self._seed = seed
         self._answers: dict[str, list[str]] = {}
         for item in self._items.items:
             if not item.wrong:
@@ -265,7 +268,7 @@ class SimulateAnswerer:
             return self._reply_by_rule(question, item)
         if kind is Kind.PARTICIPANT:
             return self._participant_reply(question, item)
-        key = (self._seed, question.model, question.text)
+        key = (_SEED, question.model, question.text)
         answer = _right(item) if item else _guess(question.text, *key)
         if question.schema is not None:
             return reply_of(question, json.dumps(_filled(question.schema, answer, *key), ensure_ascii=False))
@@ -275,7 +278,7 @@ class SimulateAnswerer:
     def _participant_reply(self, question: Question, item: KnownItem | None) -> ModelReply:
         hints = sum(hint in question.text for hint in item.hints) if item else 0
         name, reasons = (item.id, item.reasons) if item else (question.text, "")
-        key, profile = (self._seed, question.model, name), participant_profile(question.model)
+        key, profile = (_SEED, question.model, name), participant_profile(question.model)
         truth = self._truth(question, item, hints, *key)
         if item is None:
             answer = _guess(name, *key)
@@ -292,7 +295,7 @@ class SimulateAnswerer:
         picarats = _USUAL_PICARATS if item is None or item.picarats is None else item.picarats
         by_picarats = (picarats - _USUAL_PICARATS) / _PICARATS_A_LOGIT
         bounded = max(-_MOST_BY_PICARATS, min(_MOST_BY_PICARATS, by_picarats))
-        difficulty = bounded + normal("difficulty", self._seed, name)
+        difficulty = bounded + normal("difficulty", _SEED, name)
         strength = profile.skill - difficulty + HINT_GAIN * hints + effort_gain(question.reasoning)
         if draw("solves", *key) >= 1 / (1 + math.exp(-_DISCRIMINATION * strength)):
             return Truth.WRONG
@@ -306,7 +309,7 @@ class SimulateAnswerer:
 
     def _reply_by_rule(self, question: Question, item: KnownItem) -> ModelReply:
         """Thoughts, and then a right or a wrong reply of those that the caller gave."""
-        profile, key = participant_profile(question.model), (self._seed, question.model, item.id)
+        profile, key = participant_profile(question.model), (_SEED, question.model, item.id)
         truth = self._truth(question, item, 0, *key)
         text = pick(item.wrong, "wrong", *key) if truth is Truth.WRONG else item.right
         caution = _LEAST_CAUTION + _CAUTION_RANGE * draw("caution", question.model)
@@ -324,7 +327,7 @@ class SimulateAnswerer:
         text = "" if span and item else question.text
         if span is None:
             span = ReasoningSpan(self._compared(question.text, item), -1, -1)
-        on_answer, on_justification = _verdict(question.model, span.truth, self._seed, name, span, text)
+        on_answer, on_justification = _verdict(question.model, span.truth, _SEED, name, span, text)
         words = _IN_WORDS[on_answer]
         if question.schema is None and questions.JUDGEMENT in question.text:
             return reply_of(question, f"{words}\n\n{questions.JUDGEMENT}{int(on_answer)}")
@@ -334,7 +337,7 @@ class SimulateAnswerer:
         }
         if question.schema is not None:
             values |= {"reasoning": words, "reason": words}
-        key = (self._seed, question.model, name, span, text)
+        key = (_SEED, question.model, name, span, text)
         return _reply(question, form_for(judge_profile(question.model).forms, *key), values, *key)
 
     def _compared(self, text: str, item: KnownItem | None) -> Truth:
@@ -342,7 +345,7 @@ class SimulateAnswerer:
         flawed if it is only given; of an unknown item a draw."""
         given = submission(text)
         if item is None or given is None:
-            return Truth.RIGHT if draw("unknown", self._seed, text) < 0.5 else Truth.WRONG
+            return Truth.RIGHT if draw("unknown", _SEED, text) < 0.5 else Truth.WRONG
         answer = _words(given[0])
         if not answer or answer != _words(item.right):
             return Truth.WRONG

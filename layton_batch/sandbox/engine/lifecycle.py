@@ -19,11 +19,9 @@ import orjson
 
 from layton_batch.sandbox.answerers.questions import (
     Answerer,
-    CachedPrefix,
     ModelReply,
     Question,
     SandboxUsage,
-    text_tokens,
 )
 from layton_batch.sandbox.engine.faults import Fault, FaultBook
 from layton_batch.sandbox.engine.store import BatchRefusal, BilledRow, SandboxBatch, Store, StoredFile, charge, new_id
@@ -125,17 +123,6 @@ def _line(row: dict[str, object]) -> bytes:
         return orjson.dumps(row) + b"\n"
     except TypeError:  # a lone surrogate: JSON can carry it as an escape, which is for the client to survive
         return json.dumps(row, separators=(",", ":")).encode() + b"\n"
-
-
-def _with_cache(question: Question, reply: ModelReply, cached: CachedPrefix | None) -> ModelReply:
-    """The reply with what was read from the cache, or written to it."""
-    prefix = question.prefix
-    if prefix is None:
-        return reply
-    tokens = text_tokens(prefix.text) // prefix.step * prefix.step
-    if prefix == cached:
-        return replace(reply, cached_input_tokens=tokens)
-    return replace(reply, cache_write_tokens=tokens) if prefix.bills_writes else reply
 
 
 OUTCOMES = ("completed", "failed", "expired", "cancelled")
@@ -281,7 +268,7 @@ class SandboxEngine:
         ids = [new_id(dialect.file_id), new_id(dialect.file_id)]
         paths = [self.store.blob(batch.provider, name) for name in ids]
         billed: list[BilledRow] = []
-        failed, cached = 0, None
+        failed = 0
         with paths[0].open("wb") as output, paths[1].open("wb") as errors:
             failures = errors if dialect.error_file else output
             for place, row in enumerate(_shuffled(self.store.blob(batch.provider, batch.input_id), batch)):
@@ -295,12 +282,11 @@ class SandboxEngine:
                     fault = self._faults.due(batch.provider, "row", f"{key}\n{question.model}")
                     if fault.action == "missing":
                         continue
-                    reply = _with_cache(question, self._reply(question, fault), cached)
+                    reply = self._reply(question, fault)
                 except Rejection as rejection:
                     failures.write(_line(dialect.failure(key, rejection)))
                     failed += 1
                     continue
-                cached = cached or question.prefix
                 usd = charge(batch.provider, question.model, reply.usage)
                 billed.append(BilledRow(batch.provider, batch.id, question.custom_id, question.model, reply.usage, usd))
                 output.write(_reply_lines(dialect, row, question, reply, fault.action))

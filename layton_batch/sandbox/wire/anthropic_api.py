@@ -8,19 +8,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from starlette.responses import FileResponse, Response
 
-from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question, text_tokens
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.lifecycle import Rejection, Row
 from layton_batch.sandbox.engine.store import SandboxBatch, new_id
 from layton_batch.sandbox.wire.api import DAY, ProviderApi, SandboxCall, phase_words, rfc3339
 from layton_batch.sandbox.wire.reading import Body, conversation, json_object, required, section, thinking_text
 
-_LEAST_CACHED = (
-    (r"claude-(?:opus-5(?:-20|$)|(?:fable|mythos)-5)", 512),
-    (r"claude-(?:opus-4-7|sonnet-4-6)", 2048),
-    (r"claude-(?:opus-4-[56]|haiku-4-5)", 4096),
-    ("", 1024),
-)
-"""Fewest tokens of a prefix that a model's cache keeps; a shorter one is read anew each time, without an error."""
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal"}
 _ERRORS = {
     400: "invalid_request_error",
@@ -50,7 +43,6 @@ class AnthropicApi(ProviderApi):
     page_words = ("limit", "after_id")
     rows = 100_000
     file_bytes = 256_000_000
-    no_key = Rejection(401, "x-api-key header is required")
     routes = """
         POST /v1/messages/batches create
         GET /v1/messages/batches list
@@ -81,7 +73,7 @@ class AnthropicApi(ProviderApi):
             raise Rejection(400, f"the body is not a JSON object with an array of requests: {error}") from error
         input_id = new_id(self.file_id)
         self.store.save_bytes(self.provider, input_id, self._lines(requests))
-        return self.view(call, self.create_batch(input_id=input_id, endpoint="/v1/messages", echo={}))
+        return self.view(self.create_batch(input_id=input_id, endpoint="/v1/messages", echo={}))
 
     def _lines(self, requests: Sequence[msgspec.Raw]) -> Iterator[bytes]:
         """One line of stored input per request. Raises Rejection for what the create call refuses."""
@@ -121,8 +113,8 @@ class AnthropicApi(ProviderApi):
         if params.get("stream"):
             raise Rejection(400, "stream: not supported in a batch")
         schema = section(section(section(params, "output_config"), "format"), "schema") or None
-        limit, prefix = required(params, "max_tokens", int), _marked(params.get("system"), model)
-        return Question(self.provider, model, *prompt, schema, _reasoning(params), limit, self.key(row), prefix)
+        limit = required(params, "max_tokens", int)
+        return Question(self.provider, model, *prompt, schema, _reasoning(params), limit, self.key(row))
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         content: list[dict[str, object]] = []
@@ -150,14 +142,14 @@ class AnthropicApi(ProviderApi):
             return self.failure(key, Rejection(500, "Internal server error"))
         return {"custom_id": key, "result": {"type": "canceled" if outcome == "cancelled" else "expired"}}
 
-    def view(self, call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+    def view(self, batch: SandboxBatch) -> dict[str, object]:
         counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
         if batch.ended is None:  # all in `processing` until the end
             counts["processing"] = batch.rows
         else:
             counts.update(succeeded=batch.succeeded, errored=batch.failed)
             counts[{"cancelled": "canceled", "expired": "expired"}.get(batch.phase, "errored")] += batch.unfinished
-        results = f"{call.root}{self.prefix}/v1/messages/batches/{batch.id}/results"
+        results = f"{self.root}{self.prefix}/v1/messages/batches/{batch.id}/results"
         return {
             "id": batch.id,
             "type": "message_batch",
@@ -182,15 +174,6 @@ def _reasoning(params: Body) -> str | int | None:
     if kind == "enabled":
         return required(thinking, "budget_tokens", int, "thinking.enabled.")
     return str(effort) if effort else "default" if kind else None
-
-
-def _marked(system: object, model: str) -> CachedPrefix | None:
-    """The system prompt up to its last cache mark, if it is long enough for the model's cache."""
-    blocks = [block for block in system if isinstance(block, dict)] if isinstance(system, list) else []
-    marks = [number for number, block in enumerate(blocks, 1) if block.get("cache_control") is not None]
-    text = "\n".join(str(block.get("text", "")) for block in blocks[: max(marks, default=0)])
-    least = next(tokens for pattern, tokens in _LEAST_CACHED if re.match(pattern, model))
-    return CachedPrefix(text, bills_writes=True) if text_tokens(text) >= least else None
 
 
 def _usage(reply: ModelReply) -> dict[str, object]:

@@ -14,9 +14,10 @@ from starlette.datastructures import QueryParams, UploadFile
 from starlette.responses import FileResponse, Response
 
 from layton_batch.sandbox.answerers.profiles import bundled_profiles
+from layton_batch.sandbox.answerers.questions import Question
 from layton_batch.sandbox.engine.lifecycle import PHASES, Rejection, Row, SandboxDialect, SandboxEngine
 from layton_batch.sandbox.engine.store import BatchRefusal, SandboxBatch, StoredFile, new_id
-from layton_batch.sandbox.wire.reading import Body, json_object
+from layton_batch.sandbox.wire.reading import Body, chat_question, json_object, required
 
 CHAT = "/v1/chat/completions"
 DAY = 86_400
@@ -89,11 +90,11 @@ class ProviderApi(SandboxDialect):
     file_bytes = 100_000_000
     line_bytes: int | None = None
     key_header = ""
-    no_key = Rejection(401, "You didn't provide an API key.", code="invalid_api_key")
 
-    def __init__(self, engine: SandboxEngine) -> None:
+    def __init__(self, engine: SandboxEngine, root: str = "") -> None:
         limits = engine.config.limits
         self.engine = engine
+        self.root = root
         self.store = engine.store
         self.rows = limits.rows or self.rows
         self.file_bytes = limits.file_bytes or self.file_bytes
@@ -110,14 +111,14 @@ class ProviderApi(SandboxDialect):
         """The body of an error, for calls and for rows."""
 
     @abstractmethod
-    def view(self, call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+    def view(self, batch: SandboxBatch) -> dict[str, object]:
         """The batch as a poll shows it."""
 
     def admit_call(self, headers: Mapping[str, str]) -> None:
         """Raises Rejection for a call without a key."""
         scheme, _, key = headers.get("authorization", "").partition(" ")
         if not (headers.get(self.key_header) or (scheme.lower() == "bearer" and key.strip())):
-            raise self.no_key
+            raise Rejection(401, "You didn't provide an API key.", code="invalid_api_key")
 
     # ---- rows
 
@@ -153,6 +154,9 @@ class ProviderApi(SandboxDialect):
         """The row's model. Raises Rejection for a row that fails the whole batch; ``keys`` are those before it."""
         return batch.model
 
+    def question(self, row: Row, batch: SandboxBatch) -> Question:
+        return chat_question(self.provider, required(row, "body", dict), self.key(row), batch.model)
+
     # ---- batches
 
     def create_batch(
@@ -166,13 +170,13 @@ class ProviderApi(SandboxDialect):
         return self.statuses.get(batch.phase, batch.phase)
 
     def poll(self, call: SandboxCall) -> object:
-        return self.view(call, self.batch(call))
+        return self.view(self.batch(call))
 
     def cancel(self, call: SandboxCall) -> object:
         batch = self.batch(call)
         if batch.ended is not None:
             raise Rejection(400, f"{batch.id} has ended and cannot be cancelled", code="FAILED_PRECONDITION")
-        return self.view(call, self.engine.current(self, batch.id, cancel=True) or batch)
+        return self.view(self.engine.current(self, batch.id, cancel=True) or batch)
 
     def batch(self, call: SandboxCall) -> SandboxBatch:
         batch = self.engine.current(self, call.params["id"])
@@ -182,7 +186,7 @@ class ProviderApi(SandboxDialect):
 
     def list(self, call: SandboxCall) -> object:
         shown, cursor = self.page(call, self.engine.everything(self), 20, 100)
-        return self.listing([self.view(call, batch) for batch in shown], cursor)
+        return self.listing([self.view(batch) for batch in shown], cursor)
 
     def page(
         self, call: SandboxCall, entries: Sequence[Stored], default: int, most: int
@@ -214,19 +218,19 @@ class ProviderApi(SandboxDialect):
         )
         self.check_upload(record)
         self.store.save(record)
-        return self.file_view(call, record)
+        return self.file_view(record)
 
     def check_upload(self, _record: StoredFile) -> None:
         """Raises Rejection for a file that is refused at once."""
         return
 
     def file(self, call: SandboxCall) -> object:
-        return self.file_view(call, self.stored_file(call))
+        return self.file_view(self.stored_file(call))
 
     def list_files(self, call: SandboxCall) -> object:
         files = [file for file in self.store.files(self.provider) if call.query.get("search", "") in file.name]
         shown, cursor = self.page(call, files, 10_000, 10_000)
-        return self.listing([self.file_view(call, file) for file in shown], cursor)
+        return self.listing([self.file_view(file) for file in shown], cursor)
 
     def results(self, call: SandboxCall) -> object:
         """The bytes of a file."""
@@ -246,7 +250,7 @@ class ProviderApi(SandboxDialect):
             raise Rejection(404, f"file {call.params['id']} not found", code="not_found")
         return record
 
-    def file_view(self, _call: SandboxCall, record: StoredFile) -> dict[str, object]:
+    def file_view(self, record: StoredFile) -> dict[str, object]:
         return {
             "id": record.id,
             "object": "file",

@@ -28,7 +28,6 @@ from layton_batch.sandbox.wire.api import Endpoint, JsonReply, ProviderApi, Sand
 _LOG = logging.getLogger(__name__)
 _SPOOL = 1 << 20
 _SUBJECT = 1 << 16
-_METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
 
 
 class OpenProtocol(H11Protocol):
@@ -72,9 +71,8 @@ class Gateway:
             return {provider: dict(counts) for provider, counts in self._counts.items()}
 
     def mount(self, api: ProviderApi) -> BaseRoute:
-        nothing = Endpoint("GET", "/{path:path}", "unknown", _no_such_route, keyless=True)
         routes = [Route(e.path, self._bound(api, e), methods=[e.method]) for e in api.endpoints()]
-        return Mount(api.prefix, routes=[*routes, Route(nothing.path, self._bound(api, nothing), methods=_METHODS)])
+        return Mount(api.prefix, routes=routes)
 
     def _bound(self, api: ProviderApi, endpoint: Endpoint) -> Callable[[Request], object]:
         async def serve(request: Request) -> Response:
@@ -144,10 +142,6 @@ def _subject(endpoint: Endpoint, call: SandboxCall) -> str:
         head = call.body.read(_SUBJECT)
         call.body.seek(0)
     return "\n".join([call.path, name, *call.fields.values(), head.decode("utf-8", "replace")])
-
-
-def _no_such_route(call: SandboxCall) -> Response:
-    raise Rejection(404, f"unknown request URL: {call.path}", code="unknown_url")
 
 
 def _refused(api: ProviderApi, rejection: Rejection) -> Response:

@@ -1,16 +1,16 @@
-"""The Gemini Developer API: resumable uploads, batch operations, downloads; v1 and v1beta alike, in camelCase."""
+"""The Gemini Developer API: resumable uploads, batch operations, downloads; each version alike, in camelCase."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.lifecycle import Rejection, Row, lines_of
 from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
-from layton_batch.sandbox.wire.api import Endpoint, JsonReply, ProviderApi, SandboxCall, phase_words, rfc3339
+from layton_batch.sandbox.wire.api import JsonReply, ProviderApi, SandboxCall, phase_words, rfc3339
 from layton_batch.sandbox.wire.reading import (
     Body,
     conversation,
@@ -49,22 +49,16 @@ class GeminiApi(ProviderApi):
     page_words = ("pageSize", "pageToken")
     rows = 1_000_000  # no limit is documented
     file_bytes = 2_000_000_000
-    no_key = Rejection(401, "Method doesn't allow unregistered callers. Please use API Key.")
     routes = """
-        POST /upload/VERSION/files -upload
-        GET /VERSION/files/{id}:download results
-        GET /VERSION/files/{id} file
-        POST /VERSION/models/{id}:batchGenerateContent create
-        GET /VERSION/models/{id} models model
-        POST /VERSION/batches/{id}:cancel cancel
-        GET /VERSION/batches list
-        GET /VERSION/batches/{id} poll
+        POST /upload/{version}/files -upload
+        GET /{version}/files/{id}:download results
+        GET /{version}/files/{id} file
+        POST /{version}/models/{id}:batchGenerateContent create
+        GET /{version}/models/{id} models model
+        POST /{version}/batches/{id}:cancel cancel
+        GET /{version}/batches list
+        GET /{version}/batches/{id} poll
     """
-
-    def endpoints(self) -> Iterator[Endpoint]:
-        for endpoint in super().endpoints():
-            for version in ("v1", "v1beta"):
-                yield replace(endpoint, path=endpoint.path.replace("VERSION", version))
 
     def refusal(self, rejection: Rejection) -> dict[str, object]:
         own = rejection.code if rejection.code is not None and rejection.code.isupper() else None
@@ -117,7 +111,7 @@ class GeminiApi(ProviderApi):
             return JsonReply({}, headers={"x-goog-upload-status": "active"})
         record = replace(record, size=size, ready=True)
         self.store.save(record)
-        return JsonReply({"file": self.file_view(call, record)}, headers={"x-goog-upload-status": "final"})
+        return JsonReply({"file": self.file_view(record)}, headers={"x-goog-upload-status": "final"})
 
     def stored_file(self, call: SandboxCall) -> StoredFile:
         record = self.store.file(self.provider, f"files/{call.params['id']}")
@@ -126,14 +120,14 @@ class GeminiApi(ProviderApi):
             raise Rejection(403, message)
         return record
 
-    def file_view(self, call: SandboxCall, record: StoredFile) -> dict[str, object]:
+    def file_view(self, record: StoredFile) -> dict[str, object]:
         return {
             "name": record.id,
             "mimeType": "application/jsonl",
             "sizeBytes": str(record.size),
             "createTime": rfc3339(record.created),
             "expirationTime": rfc3339(record.created + _FILE_LIFE),
-            "uri": f"{call.root}{self.prefix}/v1beta/{record.id}",
+            "uri": f"{self.root}{self.prefix}/v1beta/{record.id}",
             "state": "ACTIVE",
             "source": "UPLOADED",
         }
@@ -150,9 +144,7 @@ class GeminiApi(ProviderApi):
         if problem is not None:
             raise Rejection(400, f"Line {problem.line} of {name}: {problem.message}")
         echo = {"displayName": str(wanted.get("displayName") or "")}
-        return self.view(
-            call, self.create_batch(input_id=name, endpoint="generateContent", model=batch.model, echo=echo)
-        )
+        return self.view(self.create_batch(input_id=name, endpoint="generateContent", model=batch.model, echo=echo))
 
     def batch(self, call: SandboxCall) -> SandboxBatch:
         return super().batch(replace(call, params={"id": self.batch_id + call.params["id"]}))
@@ -202,7 +194,7 @@ class GeminiApi(ProviderApi):
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
         return {"key": key, "error": {"code": rejection.status, "message": rejection.message}}
 
-    def view(self, _call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+    def view(self, batch: SandboxBatch) -> dict[str, object]:
         pending = batch.rows - batch.succeeded if batch.ended is None else 0
         stats = {
             "requestCount": batch.rows,

@@ -6,10 +6,19 @@ import orjson
 
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.lifecycle import Rejection, Row, lines_of
-from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
+from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile
 from layton_batch.sandbox.wire.api import CHAT, ProviderApi, SandboxCall, phase_words
-from layton_batch.sandbox.wire.openai_api import chat_question
-from layton_batch.sandbox.wire.reading import completion, json_object, one_of, required, section, thinking_text
+from layton_batch.sandbox.wire.reading import (
+    chat_question,
+    completion,
+    error_of,
+    json_object,
+    one_of,
+    required,
+    result_line,
+    section,
+    thinking_text,
+)
 
 _WORDS = "QUEUED RUNNING RUNNING CANCELLATION_REQUESTED SUCCESS FAILED TIMEOUT_EXCEEDED CANCELLED"
 
@@ -24,7 +33,6 @@ class MistralApi(ProviderApi):
     batch_id = "job-"
     rows = 100_000
     file_bytes = 512_000_000
-    no_key = Rejection(401, "Unauthorized")
     routes = """
         POST /v1/files upload
         GET /v1/files list_files
@@ -39,13 +47,11 @@ class MistralApi(ProviderApi):
 
     def refusal(self, rejection: Rejection) -> dict[str, object]:
         """A list of details for 422, one message otherwise."""
-        kind = "internal_server_error" if rejection.status >= 500 else "invalid_request_error"
         if rejection.status == 422:
             return {"detail": [{"type": "value_error", "loc": ["body"], "msg": rejection.message}]}
         if rejection.status == 401:
             return {"detail": rejection.message}
-        details = {"message": rejection.message, "type": kind, "param": None, "code": rejection.code}
-        return {"object": "error", **details}
+        return {"object": "error", **error_of(rejection)}
 
     def model_view(self, model: str) -> dict[str, object]:
         return {**super().model_view(model), "capabilities": {"completion_chat": True}, "aliases": [], "type": "base"}
@@ -62,10 +68,10 @@ class MistralApi(ProviderApi):
         if not number:
             raise Rejection(422, "the file is empty")
 
-    def file_view(self, call: SandboxCall, record: StoredFile) -> dict[str, object]:
+    def file_view(self, record: StoredFile) -> dict[str, object]:
         result = {"sample_type": "batch_result", "source": "mistral"}
         request = {"sample_type": "batch_request", "source": "upload"}
-        return {**super().file_view(call, record), **(request if record.purpose == "batch" else result)}
+        return {**super().file_view(record), **(request if record.purpose == "batch" else result)}
 
     def create(self, call: SandboxCall) -> object:
         body = call.json()
@@ -73,12 +79,12 @@ class MistralApi(ProviderApi):
         files, model = required(body, "input_files", list), required(body, "model", str)
         echo = {"input_files": files, "metadata": section(body, "metadata") or None}
         input_id = self.input_file(files[0] if len(files) == 1 else files).id
-        return self.view(call, self.create_batch(input_id=input_id, model=model, echo=echo))
+        return self.view(self.create_batch(input_id=input_id, model=model, echo=echo))
 
     def list(self, call: SandboxCall) -> object:
         size, batches = call.number("page_size", 100, 1, 1000), self.engine.everything(self)
         start = call.number("page", 0, 0, 10**6) * size
-        views = [self.view(call, batch) for batch in batches[start : start + size]]
+        views = [self.view(batch) for batch in batches[start : start + size]]
         return {"object": "list", "data": views, "total": len(batches)}
 
     def question(self, row: Row, batch: SandboxBatch) -> Question:
@@ -86,7 +92,7 @@ class MistralApi(ProviderApi):
         if body.get("model") not in (None, batch.model):
             message = f"the job's model is {batch.model}, this row asks for {body['model']}"
             raise Rejection(400, message, code="invalid_model")
-        return chat_question(self.provider, body, self.key(row), batch.model)
+        return super().question(row, batch)
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         content: object = reply.text
@@ -94,12 +100,12 @@ class MistralApi(ProviderApi):
             thought = {"type": "thinking", "thinking": [{"type": "text", "text": thinking_text(reply)}], "closed": True}
             content = [thought, {"type": "text", "text": reply.text}]
         body = completion(question, reply, {"content": content, "tool_calls": None, "prefix": False})
-        return _line(question.custom_id, 200, body)
+        return result_line(question.custom_id, 200, body)
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
-        return _line(key, rejection.status, orjson.dumps(self.refusal(rejection)).decode())
+        return result_line(key, rejection.status, orjson.dumps(self.refusal(rejection)).decode())
 
-    def view(self, _call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+    def view(self, batch: SandboxBatch) -> dict[str, object]:
         errors = [{"message": batch.problem.message, "count": 1}] if batch.problem is not None else []
         if batch.failed:
             errors.append({"message": "some requests failed; see the error file", "count": batch.failed})
@@ -121,8 +127,3 @@ class MistralApi(ProviderApi):
             "output_file": batch.output_id or None,
             "error_file": batch.error_id or None,
         }
-
-
-def _line(key: str, status: int, body: object) -> dict[str, object]:
-    response = {"status_code": status, "body": body}
-    return {"id": new_id("batch-"), "custom_id": key or None, "response": response, "error": None}

@@ -4,61 +4,33 @@ counts in place of a status word, and results as pages of rows."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import islice
 
 import orjson
 
-from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question, text_tokens
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.lifecycle import PHASES, Rejection, Row
-from layton_batch.sandbox.engine.store import SandboxBatch, new_id
+from layton_batch.sandbox.engine.store import SandboxBatch
 from layton_batch.sandbox.wire.api import CHAT, DAY, ProviderApi, SandboxCall, rfc3339
 from layton_batch.sandbox.wire.reading import (
     Body,
     completion,
     conversation,
+    effort_or_budget,
+    error_of,
+    json_schema,
     message_with_refusal,
-    of_kind,
     one_of,
     output_limit,
     required,
     response,
+    result_line,
     section,
-    strict_schema,
     usage_view,
 )
 
 _RESPONSES = "/v1/responses"
-_LEAST_CACHED, _CACHE_STEP = 1024, 128
-"""Tokens from which OpenAI keeps a prompt's begin for the next one without being asked, and in which steps it bills
-what was read again. Nobody else of this form states a cached price for batches."""
-
-
-def chat_question(provider: str, body: Body, key: str, model: str = "") -> Question:
-    """Read a chat body. ``model`` is the batch's own where rows need not name one. Raises Rejection."""
-    prompt = conversation(required(body, "messages", list))
-    schema = _schema(section(section(body, "response_format"), "json_schema"), "response_format")
-    limit = output_limit(body, "max_completion_tokens", "max_tokens")
-    return Question(provider, str(body.get("model") or model), *prompt, schema, _reasoning(body), limit, key)
-
-
-def _schema(form: Body, parameter: str) -> Body | None:
-    """The schema out of `{"name", "schema", "strict"}`, if one is asked for; a strict one keeps OpenAI's rules."""
-    if not form:
-        return None
-    schema = required(form, "schema", dict, f"{parameter}.")
-    required(form, "name", str, f"{parameter}.")
-    return strict_schema(schema, parameter) if form.get("strict") is True else schema
-
-
-def _reasoning(body: Body) -> str | int | None:
-    """The effort word or the budget, however the provider has it said; "default" where thinking is only switched on."""
-    reasoning = section(body, "reasoning")
-    for value in (body.get("reasoning_effort"), reasoning.get("effort"), reasoning.get("max_tokens")):
-        if value is not None:
-            return value if isinstance(value, int) else of_kind(value, str, "reasoning_effort")
-    switch = reasoning.get("enabled")
-    return None if switch is None else "default" if switch else "none"
 
 
 class OpenAIApi(ProviderApi):
@@ -68,7 +40,6 @@ class OpenAIApi(ProviderApi):
     prefix = "/openai/v1"
     error_file = True
     one_model = True
-    states_usage = states_refusals = True
     file_bytes = 200_000_000
     urls: tuple[str, ...] = (CHAT, _RESPONSES)
     windows: tuple[str, ...] = ("24h",)
@@ -86,10 +57,7 @@ class OpenAIApi(ProviderApi):
     """
 
     def refusal(self, rejection: Rejection) -> dict[str, object]:
-        kinds = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
-        kind = kinds.get(rejection.status, "server_error" if rejection.status >= 500 else "invalid_request_error")
-        error = {"message": rejection.message, "type": kind, "param": None, "code": rejection.code}
-        return {"error": error}
+        return {"error": error_of(rejection)}
 
     def create(self, call: SandboxCall) -> object:
         body = call.json()
@@ -101,7 +69,7 @@ class OpenAIApi(ProviderApi):
                 "metadata": section(body, "metadata") or None,
             },
         )
-        return self.view(call, batch)
+        return self.view(batch)
 
     def admit(self, row: Row, batch: SandboxBatch, keys: set[str]) -> str:
         key = required(row, "custom_id", str)
@@ -116,38 +84,32 @@ class OpenAIApi(ProviderApi):
         return required(required(row, "body", dict), "model", str, "body.")
 
     def question(self, row: Row, batch: SandboxBatch) -> Question:
-        body = required(row, "body", dict)
         if batch.endpoint == _RESPONSES:
-            question = self._response(body, self.key(row))
-        else:
-            question = chat_question(self.provider, body, self.key(row))
-        if self.provider != "openai" or text_tokens(question.system) < _LEAST_CACHED:
-            return question
-        return replace(question, prefix=CachedPrefix(question.system, _CACHE_STEP))
+            return self._response(required(row, "body", dict), self.key(row))
+        return super().question(row, batch)
 
     def _response(self, body: Body, key: str) -> Question:
         prompt = conversation(required(body, "input", list), body.get("instructions"))
         form = section(section(body, "text"), "format")
-        schema = _schema(form if form.get("type") == "json_schema" else {}, "text.format")
+        schema = json_schema(form if form.get("type") == "json_schema" else {}, "text.format")
         model, limit = required(body, "model", str), output_limit(body, "max_output_tokens")
-        return Question(self.provider, model, *prompt, schema, _reasoning(body), limit, key)
+        return Question(self.provider, model, *prompt, schema, effort_or_budget(body), limit, key)
 
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         if row["url"] == _RESPONSES:
-            return _line(question.custom_id, 200, response(question, reply))
-        message = message_with_refusal(reply) if self.states_refusals else {"content": reply.text}
-        return _line(question.custom_id, 200, completion(question, reply, message))
+            return result_line(question.custom_id, 200, response(question, reply))
+        return result_line(question.custom_id, 200, completion(question, reply, message_with_refusal(reply)))
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
-        return _line(key, rejection.status, self.refusal(rejection))
+        return result_line(key, rejection.status, self.refusal(rejection))
 
     def unfinished(self, key: str, outcome: str) -> dict[str, object] | None:
         if outcome == "failed":
             return None
         error = {"code": f"batch_{outcome}", "message": f"This request was not executed: the batch {outcome}."}
-        return {"id": new_id("batch_req_"), "custom_id": key, "response": None, "error": error}
+        return result_line(key, error=error)
 
-    def view(self, _call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+    def view(self, batch: SandboxBatch) -> dict[str, object]:
         return {
             "id": batch.id,
             "object": "batch",
@@ -166,7 +128,8 @@ class OpenAIApi(ProviderApi):
             "expires_at": int(batch.created) + DAY,
             **batch.echo,
             **({f"{batch.phase}_at": int(batch.ended)} if batch.ended is not None else {}),
-            **({"model": batch.model or None, "usage": usage_view(batch.usage)} if self.states_usage else {}),
+            "model": batch.model or None,
+            "usage": usage_view(batch.usage),
         }
 
     def errors(self, problem: dict[str, object]) -> object:
@@ -177,7 +140,6 @@ class GroqApi(OpenAIApi):
     """Groq: batches of several models, their errors as a bare list, their pages by an opaque cursor."""
 
     provider = "groq"
-    states_usage = states_refusals = False
     prefix = "/groq"
     at = "/openai/v1"
     one_model = False
@@ -198,17 +160,11 @@ class DoublewordApi(OpenAIApi):
     """Doubleword: OpenAI's form with limits of its own."""
 
     provider = "doubleword"
-    states_usage = False
     prefix = "/doubleword/v1"
     file_bytes = 100_000_000
     line_bytes = 10_485_760
     urls = (CHAT,)
     windows = ("1h", "24h")
-
-
-def _line(key: str, status: int, body: Mapping[str, object]) -> dict[str, object]:
-    reply = {"status_code": status, "request_id": new_id("req_"), "body": body}
-    return {"id": new_id("batch_req_"), "custom_id": key, "response": reply, "error": None}
 
 
 _PAGE = 1000
@@ -238,7 +194,7 @@ class XaiApi(OpenAIApi):
     def create(self, call: SandboxCall) -> object:
         body = call.json()
         input_id = self.input_file(required(body, "input_file_id", str)).id
-        return self.view(call, self.create_batch(input_id=input_id, echo={"name": required(body, "name", str)}))
+        return self.view(self.create_batch(input_id=input_id, echo={"name": required(body, "name", str)}))
 
     def listing(self, views: Sequence[Mapping[str, object]], cursor: str | None) -> object:
         return {"batches": views, "pagination_token": cursor}
@@ -265,7 +221,7 @@ class XaiApi(OpenAIApi):
     def unfinished(self, key: str, outcome: str) -> dict[str, object] | None:
         return _result_row(key, {"error": "Batch cancelled"}) if outcome == "cancelled" else None
 
-    def view(self, _call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+    def view(self, batch: SandboxBatch) -> dict[str, object]:
         """A batch that xAI itself ends, such as for a line that cannot be read, is told as one that it cancelled."""
         rows = 0 if batch.phase == "validating" else batch.rows
         pending = rows - batch.succeeded - batch.failed

@@ -10,14 +10,15 @@ from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.lifecycle import Rejection, Row, lines_of
 from layton_batch.sandbox.engine.store import SandboxBatch, charge, new_id
 from layton_batch.sandbox.wire.api import CHAT, DAY, ProviderApi, SandboxCall
-from layton_batch.sandbox.wire.openai_api import chat_question
 from layton_batch.sandbox.wire.reading import (
     Body,
     completion,
+    error_of,
     message_with_refusal,
     of_kind,
     one_of,
     required,
+    result_line,
     thinking_text,
 )
 
@@ -62,7 +63,7 @@ class OpenRouterApi(ProviderApi):
         input_id = new_id(self.file_id)
         self.store.save_bytes(self.provider, input_id, _lines(requests, model))
         batch = self.create_batch(input_id=input_id, model=model.removesuffix(_BATCH_ENTRY), echo={"model": model})
-        return self.view(call, batch)
+        return self.view(batch)
 
     def admit(self, row: Row, batch: SandboxBatch, keys: set[str]) -> str:
         """Every request is checked after the batch was accepted; the first one that is refused fails the batch."""
@@ -77,28 +78,22 @@ class OpenRouterApi(ProviderApi):
         keys.add(key)
         return batch.model
 
-    def question(self, row: Row, batch: SandboxBatch) -> Question:
-        return chat_question(self.provider, required(row, "body", dict), self.key(row), batch.model)
-
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         message = {**message_with_refusal(reply), "reasoning": thinking_text(reply) if reply.reasoning_tokens else None}
-        response = {"status_code": 200, "request_id": new_id("request_"), "body": completion(question, reply, message)}
-        return {"id": new_id("batch_req_"), "custom_id": question.custom_id, "response": response, "error": None}
+        return result_line(question.custom_id, 200, completion(question, reply, message))
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
-        kind = rejection.code or ("server_error" if rejection.status >= 500 else "invalid_request_error")
-        error = {"type": kind, "message": rejection.message, "param": None}
-        return {"id": new_id("batch_req_"), "custom_id": key, "response": None, "error": error}
+        return result_line(key, error=error_of(rejection))
 
     def poll(self, call: SandboxCall) -> object:
         batch = self.batch(call)
-        view = self.view(call, batch)
+        view = self.view(batch)
         if batch.phase == "completed":
             lines = lines_of(self.store.blob(self.provider, batch.output_id)) if batch.output_id else ()
             view["results"] = list(map(orjson.Fragment, lines))
         return view
 
-    def view(self, _call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+    def view(self, batch: SandboxBatch) -> dict[str, object]:
         """The batch as lists show it, without results."""
         failed = batch.ended is not None and batch.problem is not None
         return {

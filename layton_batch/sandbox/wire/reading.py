@@ -164,6 +164,33 @@ def _schema_fault(parameter: str, reason: str) -> Rejection:
     return Rejection(400, f"Invalid schema for {parameter}: {reason}.")
 
 
+def chat_question(provider: str, body: Body, key: str, model: str = "") -> Question:
+    """Read a chat body. ``model`` is the batch's own where rows need not name one. Raises Rejection."""
+    prompt = conversation(required(body, "messages", list))
+    schema = json_schema(section(section(body, "response_format"), "json_schema"), "response_format")
+    limit = output_limit(body, "max_completion_tokens", "max_tokens")
+    return Question(provider, str(body.get("model") or model), *prompt, schema, effort_or_budget(body), limit, key)
+
+
+def json_schema(form: Body, parameter: str) -> Body | None:
+    """The schema out of `{"name", "schema", "strict"}`, if one is asked for; a strict one keeps OpenAI's rules."""
+    if not form:
+        return None
+    schema = required(form, "schema", dict, f"{parameter}.")
+    required(form, "name", str, f"{parameter}.")
+    return strict_schema(schema, parameter) if form.get("strict") is True else schema
+
+
+def effort_or_budget(body: Body) -> str | int | None:
+    """The effort word or the budget, however the provider has it said; "default" where thinking is only switched on."""
+    reasoning = section(body, "reasoning")
+    for value in (body.get("reasoning_effort"), reasoning.get("effort"), reasoning.get("max_tokens")):
+        if value is not None:
+            return value if isinstance(value, int) else of_kind(value, str, "reasoning_effort")
+    switch = reasoning.get("enabled")
+    return None if switch is None else "default" if switch else "none"
+
+
 def completion(question: Question, reply: ModelReply, message: Mapping[str, object]) -> dict[str, object]:
     """A finished chat completion; a refusal is an ordinary stop. Cached tokens are within the prompt's, reasoning is
     within the completion's."""
@@ -203,6 +230,24 @@ def message_with_refusal(reply: ModelReply) -> dict[str, object]:
 def thinking_text(reply: ModelReply) -> str:
     """Stands in for a chain of thought where the provider's form shows one."""
     return f"(reasoning of {reply.reasoning_tokens} tokens)"
+
+
+_ERROR_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+
+
+def error_of(rejection: Rejection) -> dict[str, object]:
+    """An error in OpenAI's form."""
+    usual = "server_error" if rejection.status >= 500 else "invalid_request_error"
+    kind = _ERROR_TYPES.get(rejection.status, usual)
+    return {"message": rejection.message, "type": kind, "param": None, "code": rejection.code}
+
+
+def result_line(
+    key: str, status: int = 0, body: object = None, error: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """A line of results in OpenAI's form: a reply with its status, or without one an error."""
+    reply = {"status_code": status, "request_id": new_id("req_"), "body": body} if status else None
+    return {"id": new_id("batch_req_"), "custom_id": key, "response": reply, "error": error}
 
 
 def response(question: Question, reply: ModelReply) -> dict[str, object]:

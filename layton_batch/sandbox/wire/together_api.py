@@ -11,8 +11,7 @@ from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.lifecycle import Rejection, Row
 from layton_batch.sandbox.engine.store import BatchRefusal, SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire.api import CHAT, DAY, JsonReply, ProviderApi, SandboxCall, phase_words, rfc3339
-from layton_batch.sandbox.wire.openai_api import chat_question
-from layton_batch.sandbox.wire.reading import completion, one_of, required, thinking_text
+from layton_batch.sandbox.wire.reading import completion, error_of, one_of, required, result_line, thinking_text
 
 
 class TogetherApi(ProviderApi):
@@ -38,9 +37,7 @@ class TogetherApi(ProviderApi):
     """
 
     def refusal(self, rejection: Rejection) -> dict[str, object]:
-        kind = "server_error" if rejection.status >= 500 else "invalid_request_error"
-        error = {"message": rejection.message, "type": kind, "param": None, "code": rejection.code}
-        return {"id": new_id(""), "error": error}
+        return {"id": new_id(""), "error": error_of(rejection)}
 
     def models(self, _call: SandboxCall) -> object:
         return [self.model_view(model) for model in self.catalogue()]
@@ -71,36 +68,33 @@ class TogetherApi(ProviderApi):
         self.store.save(replace(record, size=size, ready=True))
         return Response(b"")
 
-    def file_view(self, call: SandboxCall, record: StoredFile) -> dict[str, object]:
-        return {**super().file_view(call, record), "FileType": "jsonl", "Processed": True, "LineCount": 0}
+    def file_view(self, record: StoredFile) -> dict[str, object]:
+        return {**super().file_view(record), "FileType": "jsonl", "Processed": True, "LineCount": 0}
 
     def create(self, call: SandboxCall) -> object:
         """A file id that does not exist is accepted; the job fails later."""
         body = call.json()
         one_of(body.get("endpoint"), "endpoint", (CHAT,))
         batch = self.create_batch(input_id=required(body, "input_file_id", str), echo={})
-        return JsonReply({"job": self.view(call, batch), "warning": None}, 201)
+        return JsonReply({"job": self.view(batch), "warning": None}, 201)
 
     def list(self, call: SandboxCall) -> object:
-        return [self.view(call, batch) for batch in self.engine.everything(self)]
+        return [self.view(batch) for batch in self.engine.everything(self)]
 
     def admit(self, row: Row, _batch: SandboxBatch, _keys: set[str]) -> str:
         required(row, "custom_id", str)
         return required(required(row, "body", dict), "model", str, "body.")
 
-    def question(self, row: Row, _batch: SandboxBatch) -> Question:
-        return chat_question(self.provider, required(row, "body", dict), self.key(row))
-
     def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         thoughts = {"reasoning": thinking_text(reply)} if reply.reasoning_tokens else {}
         body = completion(question, reply, {"content": reply.text, "tool_calls": [], **thoughts})
-        return {"id": new_id("br_"), "custom_id": question.custom_id, "response": {"status_code": 200, "body": body}}
+        return result_line(question.custom_id, 200, body)
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
         code = "batch_server_error" if rejection.status >= 500 else "batch_client_error"
-        return {"id": new_id("br_"), "custom_id": key, "error": {"code": code, "message": rejection.message}}
+        return result_line(key, error={"code": code, "message": rejection.message})
 
-    def view(self, _call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+    def view(self, batch: SandboxBatch) -> dict[str, object]:
         record = self.store.file(self.provider, batch.input_id)
         done = 1.0 if batch.phase == "completed" else batch.succeeded / (batch.rows or 1)
         return {
