@@ -309,18 +309,18 @@ class ListReading:
     """
 
     begun: float
-    _rows: Sequence[object] | None = None
+    _parts: dict[str, Sequence[object]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def rows(self, read: Callable[[], Iterable[T]]) -> Sequence[T]:
-        """Return the rows of the list as ``read`` gives them; the first caller reads them.
+    def rows(self, read: Callable[[], Iterable[T]], part: str = "") -> Sequence[T]:
+        """Return the rows of the list, or of a part of it, as ``read`` gives them; the first caller reads them.
 
         What ``read`` raises is raised, and the next caller reads again.
         """
         with self._lock:
-            if self._rows is None:
-                self._rows = list(read())
-            return cast("Sequence[T]", self._rows)
+            if part not in self._parts:
+                self._parts[part] = list(read())
+            return cast("Sequence[T]", self._parts[part])
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,9 +354,9 @@ class Submission:
         is_marked = any(name.startswith(self.marks) for name in names) if self.marks else False
         return self.reading is not None and is_marked and provider_id not in self.known_ids and not self.knows(names)
 
-    def listed(self, read: Callable[[], Iterable[T]]) -> Sequence[T]:
+    def listed(self, read: Callable[[], Iterable[T]], part: str = "") -> Sequence[T]:
         """Return the rows of the provider's list of batches; ``read`` asks for them, to the list's end."""
-        return list(read()) if self.reading is None else self.reading.rows(read)
+        return list(read()) if self.reading is None else self.reading.rows(read, part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,13 +305,16 @@ class Dialect:
 
     def cancel(self, provider_id: str) -> None:
         try:
-            with self._wire(f"cancel batch {provider_id}"):
-                self._reply(lambda client: self._cancel(client, provider_id))
+            self._send_cancel(provider_id)
         except ProviderError as error:
             # the API refuses to cancel what has ended; whether that is why is seen only by looking
             is_refusal = error.status in self.refuses_cancel
             if not is_refusal or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
+
+    def _send_cancel(self, provider_id: str) -> None:
+        with self._wire(f"cancel batch {provider_id}"):
+            self._reply(lambda client: self._cancel(client, provider_id))
 
 
 def opened(path: Path, provider: str) -> BinaryIO:

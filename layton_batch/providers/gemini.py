@@ -8,11 +8,15 @@ client and connections: the SDK's objects drop a batch's error and counts, and t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterator, Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from layton_batch.errors import (
+    AmbiguousCallError,
     NotFoundError,
     ProviderError,
     ProviderReplyError,
@@ -20,7 +24,7 @@ from layton_batch.errors import (
     UnknownStatusError,
 )
 from layton_batch.providers.dialect import Dialect, opened
-from layton_batch.providers.finding import ListedBatch, pages, rows
+from layton_batch.providers.finding import ListedBatch, by_name, pages, rows
 from layton_batch.providers.http_client import certificates
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, StatusMeaning
 from layton_batch.providers.wire_errors import errored, malformed, rpc_error_class, unreadable
@@ -39,6 +43,7 @@ from layton_batch.records import (
     EMPTY,
     Image,
     JsonValue,
+    MatchingBatch,
     ModelSpec,
     Reasoning,
     Request,
@@ -49,9 +54,11 @@ from layton_batch.records import (
 )
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
 
-VERSION = "v1beta"
-"""The version that Google's pages on batches show. The SDK speaks ``v1`` by itself, which was seen to refuse a create
-for a field that it lacks."""
+VERSION, OLDER_VERSION = "v1", "v1beta"
+"""The SDK speaks the first by itself. Google's pages on batches still show the second, and the first was seen to refuse
+what it lacks: a call that is refused for that goes to the second, which is then kept.
+
+Only a refusal with 404 or 400 leads there: it is certain that nothing was created and nothing is billed."""
 LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "XHIGH"}
 
 _REQUEST_FIELDS = frozenset(
@@ -72,6 +79,12 @@ _FINISH = {
     "SPII": FinishReason.REFUSAL,
     "IMAGE_SAFETY": FinishReason.REFUSAL,
 }
+_OWN_CODES = frozenset({"404", "NOT_FOUND"})
+"""Codes of the API's own 404; another comes from who knows no such path."""
+_OF_A_METHOD = re.compile(r"\bfor API version\b|\b(unknown|no such) method\b|\bmethod not found\b", re.IGNORECASE)
+_UNKNOWN_NAME = re.compile(r"\bUnknown name\b", re.IGNORECASE)
+
+_Made = TypeVar("_Made")
 _KEY_HEADER = "x-goog-api-key"
 _MEANINGS: Mapping[str, StatusMeaning] = {
     **dict.fromkeys(("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING"), Lifecycle.IN_FLIGHT),
@@ -151,6 +164,11 @@ class Gemini(GeminiContent):
     # FAILED_PRECONDITION, Google's word for a batch that has ended, is also its word for an account without billing
     refuses_cancel = (400, 402, 409)
 
+    def __init__(self, access: Access | None) -> None:
+        super().__init__(access)
+        version = access.api_version if access is not None else None
+        self._version, self._may_change = version or VERSION, version is None
+
     def _connect(self, key: str, access: Access, http: Any) -> Any:
         from google import genai
 
@@ -171,9 +189,27 @@ class Gemini(GeminiContent):
         self._open()
         return {_KEY_HEADER: self._key()}
 
-    @property
-    def _version(self) -> str:
-        return (self._access.api_version if self._access is not None else None) or VERSION
+    # ---- two versions
+
+    def _in_a_version_that_knows(self, call: Callable[[], _Made], *, paid: bool = False) -> _Made:
+        """Return the result of ``call``. Repeat the call in the older version if ours may lack the method.
+
+        The older one is kept if it carried the call out, or may have. ``paid``: only if the refusal is of a method or a
+        field; what may be about the file or the model is no reason to send a create again.
+        """
+        try:
+            return call()
+        except RequestRefusedError as error:
+            is_newer = self._may_change and self._version == VERSION
+            if not is_newer or not _is_of_version(error, named=paid):
+                raise
+        self._version = OLDER_VERSION
+        try:
+            return call()
+        except ProviderError as error:
+            if not isinstance(error, AmbiguousCallError):
+                self._version = VERSION
+            raise
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -183,8 +219,12 @@ class Gemini(GeminiContent):
 
     def _get(self, path: str, call: str, **query: str) -> JsonObject:
         """Read a resource as the API sends it."""
-        url = f"{self._address}/{self._version}/{path}"
-        return self._ask(call, lambda _: self._http.get(url, params=query, headers=self._headers()))
+
+        def ask() -> JsonObject:
+            url = f"{self._address}/{self._version}/{path}"
+            return self._ask(call, lambda _: self._http.get(url, params=query, headers=self._headers()))
+
+        return self._in_a_version_that_knows(ask)
 
     # ---- calls
 
@@ -193,9 +233,13 @@ class Gemini(GeminiContent):
         name, client = _file_name(submission), self._open()
         opened(submission.path, self.name).close()
         described = {"name": name, "display_name": submission.tag, "mime_type": "application/jsonl"}
-        try:
+
+        def send() -> None:
             with self._wire(f"upload {submission.file_name}"):
                 client.files.upload(file=submission.path, config={**described, **self._options})
+
+        try:
+            self._in_a_version_that_knows(send)
         except ProviderError as error:
             # 404 too: the SDK may send the last part again by itself when only the reply to it was bad
             if error.status not in (400, 404, 409) or not self._is_there(name, submission):
@@ -212,12 +256,37 @@ class Gemini(GeminiContent):
 
     def create(self, submission: Submission) -> str:
         source = {"file_name": self._input_ref(submission)}
-        config = {"display_name": submission.tag, **self._options}
-        return self._created(
-            submission,
-            lambda client: client.batches.create(model=submission.model, src=source, config=config),
-            "name",
-        )
+
+        def send() -> str:
+            config = {"display_name": submission.tag, **self._options}
+            return self._created(
+                submission,
+                lambda client: client.batches.create(model=submission.model, src=source, config=config),
+                "name",
+            )
+
+        return self._in_a_version_that_knows(send, paid=True)
+
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
+        """Return batches of our display name; what shows nothing of itself may be ours, and only a person can know.
+
+        If a create was tried and our version shows none, the older one is asked too: it may have been made there.
+        """
+        matches = self._matches(submission)
+        if not matches and submission.intended_at is not None and self._may_change and self._version == VERSION:
+            self._version = OLDER_VERSION
+            try:
+                matches = self._matches(submission)
+            except RequestRefusedError as error:
+                if not _is_of_version(error, named=False):
+                    raise
+            finally:
+                self._version = OLDER_VERSION if matches else VERSION
+        return matches
+
+    def _matches(self, submission: Submission) -> Sequence[MatchingBatch]:
+        batches = submission.listed(lambda: self._listed(submission), self._version)
+        return by_name(batches, submission, submission.tag)
 
     def _listed(self, submission: Submission) -> Iterator[ListedBatch]:
         """Yield every operation: the API neither filters nor promises an order."""
@@ -262,21 +331,45 @@ class Gemini(GeminiContent):
             error_class=class_of(error),
         )
 
+    def _send_cancel(self, provider_id: str) -> None:
+        self._in_a_version_that_knows(partial(super()._send_cancel, provider_id))
+
     def _cancel(self, client: Any, provider_id: str) -> object:
         return client.batches.cancel(name=provider_id, config=self._options)
 
     def _download(self, ref: str, start: int = 0) -> Generator[bytes, None, None]:
-        return self._stream(
-            f"{self._address}/{self._version}/{_resource(ref)}:download?alt=media", f"download {ref}", start
-        )
+        with ExitStack() as stack:
+
+            def ask() -> tuple[bytes, Iterator[bytes]]:
+                url = f"{self._address}/{self._version}/{_resource(ref)}:download?alt=media"
+                pieces = stack.enter_context(closing(self._stream(url, f"download {ref}", start)))
+                return next(pieces, b""), pieces  # the first piece shows that the version has the file
+
+            first, rest = self._in_a_version_that_knows(ask)
+            yield first
+            yield from rest
 
     def about(self, model: str) -> ModelNotice | None:
         """Read the model's own page."""
+
+        def ask() -> JsonObject:
+            return self._ask("ask about a model", lambda client: client.models.get(model=model, config=self._options))
+
         try:
-            page = self._ask("ask about a model", lambda client: client.models.get(model=model, config=self._options))
+            page = self._in_a_version_that_knows(ask)
         except NotFoundError:
             return None
         return ModelNotice((text(page, "name") or "").removeprefix("models/") or None)
+
+
+def _is_of_version(error: RequestRefusedError, *, named: bool) -> bool:
+    """Return whether an API version may have refused a call because it lacks its method or a field. ``named``: only
+    where it says so; else any 404 counts, also one that may be about what was asked for."""
+    if error.status == 400:
+        return _UNKNOWN_NAME.search(str(error)) is not None
+    if error.status != 404:
+        return False
+    return not named or error.code not in _OWN_CODES or _OF_A_METHOD.search(str(error)) is not None
 
 
 def counted(stats: JsonObject, key: str) -> int | None:

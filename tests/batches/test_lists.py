@@ -61,3 +61,4 @@ def test_a_list_that_could_not_be_read_is_read_by_the_next() -> None:
         reading.rows(read)
     assert len(reading.rows(read)) == 3
     assert len(reading.rows(read)) == 3  # nobody reads any more
+    assert reading.rows(lambda: ["other"], "another part") == ["other"]

@@ -40,11 +40,8 @@ def test_files_are_streamed_and_absent_ones_left_out(play: Play, name: str) -> N
         assert parts["errors"] == [b"e"]
         assert downloaded(provider, snapshot(None, "")) == {}
     else:
-        paths = {
-            "gemini": "/v1beta/files/out:download?alt=media",
-            "anthropic": "/v1/messages/batches/files%2Fout/results",
-        }
-        assert server.calls[0].path == paths[name]
+        paths = {"gemini": "files/out:download?alt=media", "anthropic": "messages/batches/files%2Fout/results"}
+        assert server.calls[0].path == f"/v1/{paths[name]}"
 
 
 @STREAMED

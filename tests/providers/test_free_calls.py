@@ -102,7 +102,7 @@ def test_an_upload_to_gemini_is_named_by_us_and_a_second_one_finds_the_first(
     name = provider.upload(submission)
     start, data = server.calls
     assert re.fullmatch(r"files/[a-z0-9-]{1,40}", str(name))
-    assert start.path == "/upload/v1beta/files"
+    assert start.path == "/upload/v1/files"
     described = json.loads(start.body)["file"]
     assert (described["name"], "tag-b1" in described.values()) == (name, True)
     assert start.headers["x-goog-upload-header-content-type"] == "application/jsonl"

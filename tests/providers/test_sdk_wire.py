@@ -10,7 +10,7 @@ from layton_batch.testing.providers import Loopback
 from tests.support.paths import ROOT
 
 from .conftest import Play, reply
-from .documents import anthropic_batch
+from .documents import anthropic_batch, gemini_batch
 
 MAJORS = {"openai": 3, "anthropic": 2, "google-genai": 3, "mistralai": 3, "together": 3, "groq": 1}
 
@@ -24,8 +24,9 @@ def test_the_major_of_each_sdk_is_installed_capped_and_locked() -> None:
         assert cap.endswith(f",<{major + 1}")
 
 
-def test_the_sdk_speaks_the_version_that_we_pin(play: Play) -> None:
+def test_the_sdks_speak_the_versions_that_we_pin(play: Play) -> None:
     import anthropic
+    from google import genai
 
     with (
         Loopback(reply(anthropic_batch())) as server,
@@ -35,3 +36,10 @@ def test_the_sdk_speaks_the_version_that_we_pin(play: Play) -> None:
     provider, ours = play("anthropic", {"": anthropic_batch()})
     provider.snapshot("msgbatch_1")
     assert {call.headers["anthropic-version"] for call in (*server.calls, *ours.calls)} == {"2026-10-21"}
+    with Loopback(reply(gemini_batch())) as server:
+        google = genai.Client(vertexai=False, api_key="k", http_options={"base_url": server.url})
+        google.batches.get(name="batches/1")
+        google.close()
+    provider, ours = play("gemini", {"": gemini_batch()})
+    provider.snapshot("batches/1")
+    assert [call.path for call in (*server.calls, *ours.calls)] == ["/v1/batches/1"] * 2
