@@ -102,6 +102,8 @@ class Run:
     revision: str | None = None
     """Digest of what this process's revision of the manifest asks; None: it keeps to what the store's jobs ask."""
     stopping: Event = field(default_factory=Event)
+    repriced: bool = False
+    """This process did what a change of prices asks for, as far as the tables could be read."""
     prompt_cache: PromptCache = field(default_factory=PromptCache)
     waited_for: frozenset[str] = frozenset()
     """The other runs that ask for answers which this one wants, as far as an event says so."""

@@ -69,5 +69,5 @@ def _bill_digest(run: Run) -> str | None:
     if not batches and not reused:
         return None
     names = [f"{job.id} {job.spec.name}" for job in run.store.all_jobs()]
-    prices = f"{run.manifest.prices!r} {run.store.row().priced}"  # other prices may leave a batch its sum
+    prices = f"{run.manifest.prices!r} {run.store.price_changes()}"  # other prices may leave a batch its sum
     return tables.digest("cost", prices, *batches, *reused, *names)

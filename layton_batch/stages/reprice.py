@@ -16,7 +16,6 @@ from layton_batch.batches.batch_file import RequestCosts
 from layton_batch.batches.bill import Bill
 from layton_batch.batches.run_costs import has_charges
 from layton_batch.costs.rates import is_of_a_manifest
-from layton_batch.files import tables
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.stages.ask import prompts_of, spec_of
@@ -28,32 +27,31 @@ Bounds = Mapping[str, Sequence[RequestCosts]]
 
 
 def reprice(run: Run) -> bool:
-    """Bound planned batches and their requests anew after prices changed, in the manifest or in a newer list, and
-    charge answers again; True if any batch changed.
+    """Bound planned batches and their requests anew, where they were bounded by other prices; True if any changed.
 
-    A process that was started with an earlier manifest leaves it to one that has the manifest of now. It is done again
-    until no job's table is damaged and no batch is on its way.
+    A process that was started with an earlier manifest leaves it to one that has the manifest of now. A job whose table
+    is damaged is left for the process that finds the table whole again.
     """
-    row, priced = run.store.row(), _unpriced(run)
-    if row.priced == priced or row.manifest != run.manifest.frozen_json():
-        return False
     batches = run.store.batches()
     planned = [batch for batch in batches if batch.state is Lifecycle.PLANNED]
+    new, ever = run.store.price_changes()
     expected = {batch.id: batch.expected_usd for batch in planned}
-    for job in run.store.all_jobs():
-        job_batches = [batch for batch in batches if batch.job_id == job.id and batch.path]
-        run.engine.apart(job.id, partial(_reprice_job, run, job, job_batches, expected))
+    new &= not run.repriced
+    if new or any(_became_known_or_unknown(run, batch) for batch in planned):
+        if run.store.row().manifest != run.manifest.frozen_json():
+            return False
+        for job in run.store.all_jobs():
+            job_batches = [batch for batch in batches if batch.job_id == job.id and batch.path]
+            run.engine.apart(job.id, partial(_reprice_job, run, job, job_batches, expected))
+    else:  # what was in hand when that was done, and was not sent after all, still has its old bound
+        planned = [batch for batch in planned if ever and batch.due_at > 0]
     trouble, sending = run.engine.trouble, run.threads.sending
-    is_whole = not (run.engine.is_remaking or trouble or any(batch.id in sending for batch in planned))
     planned = [batch for batch in planned if batch.job_id not in trouble and batch.id not in sending]
     new_bounds = {batch.id: _reserve(run, batch, expected[batch.id]) for batch in planned}
-    return run.store.reprice(planned, new_bounds, run.clock.now(), priced if is_whole else None)
-
-
-def _unpriced(run: Run) -> str:
-    """Digest the manifest's models that have no known price."""
-    models = {(spec.provider, spec.model) for spec in run.manifest.all_specs()}
-    return tables.digest(*(" ".join(model) for model in sorted(models) if run.prices.price(*model) is None))
+    is_complete = not run.engine.is_remaking  # else a table is made again first, and then all is done anew
+    run.repriced |= new and is_complete
+    for_all = is_complete and not any(batch.job_id in trouble for batch in batches)
+    return (new or bool(planned)) and run.store.reprice(planned, new_bounds, run.clock.now(), new=new, for_all=for_all)
 
 
 def _reserve(run: Run, batch: Batch, expected: Decimal | None) -> tuple[Decimal | None, Decimal | None]:
@@ -89,6 +87,11 @@ def _is_charged_by_the_manifest(run: Run, job: Job, sources: Collection[str | No
     is_given = any(model == (entry.provider, entry.model) for entry in run.manifest.prices)
     was_given = any(source is None or is_of_a_manifest(source) for source in sources)
     return is_given or was_given or run.prices.price(*model) is None
+
+
+def _became_known_or_unknown(run: Run, batch: Batch) -> bool:
+    """Also where the manifest is the same: a newer list of prices may have the model, attempts inherit their bounds."""
+    return (batch.max_cost is None) != (run.prices.price(batch.provider, batch.model) is None)
 
 
 def _reprice_requests(run: Run, job: Job, batches: Sequence[Batch], expected: dict[str, Decimal | None]) -> None:

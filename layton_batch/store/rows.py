@@ -53,7 +53,7 @@ class RunRow:
     revision: str | None
     applied: str | None
     items: str | None
-    priced: str | None = None
+    prices: str | None = None
     agreed: bool = True
     was_agreed: bool = False
 

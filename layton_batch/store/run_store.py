@@ -47,6 +47,10 @@ _CHANGE_BATCH = update(schema.batches).where(
 _REFUSALS = ("upload_failed", "not_looked_for", "not_created", "create_unclear", "account_refused")
 """Events of a provider that takes no batch."""
 _ENDED_WITHOUT = (AnswerState.FAILED, AnswerState.UNCERTAIN)
+_CHANGED, _APPLIED = "changed", "applied"
+"""Values of the column ``prices``: the manifest's prices changed; what is not sent yet is bounded by them."""
+
+
 _batches, _events, _files = schema.batches.c, schema.events.c, schema.files.c
 _below: BindParameter[str] = bindparam("below", type_=String)
 _THIS_RUN = select(schema.runs).where(schema.runs.c.run_id == RUN)
@@ -121,7 +125,7 @@ class RunStore(Requests):
                 writing.connection.execute(self._this_run().values(manifest=manifest))
                 writing.event(at, None, "manifest_changed", "see the revisions in run.json")
                 if prices(row.manifest) != prices(manifest):
-                    writing.connection.execute(self._this_run().values(priced=None))
+                    writing.connection.execute(self._this_run().values(prices=_CHANGED))
                     writing.event(at, None, "prices_changed", "what is not sent yet is bounded by the new ones")
 
     def knows_run(self) -> bool:
@@ -223,6 +227,10 @@ class RunStore(Requests):
         with self.writing() as writing:
             new = _enter_jobs(writing, revision)
             writing.connection.execute(self._this_run().values(applied=revision.request_digest, items=revision.items))
+            # what was planned while other prices held, and was put aside since, is bounded by those of now
+            writing.connection.execute(
+                self._this_run().where(schema.runs.c.prices.is_not(None)).values(prices=_CHANGED)
+            )
             if new:
                 writing.event(at, None, "jobs_planned", f"{new} jobs")
             for kind, jobs in (("jobs_planned_again", revision.again), ("jobs_retired", revision.retired)):
@@ -280,15 +288,23 @@ class RunStore(Requests):
         sizes = f"{plural(requests, 'request')}, {plural(len(batches), 'batch', 'batches')}"
         writing.event(at, None, "job_planned", f"{job_id}: {sizes}")
 
+    def price_changes(self) -> tuple[bool, bool]:
+        """Return whether prices changed since batches were last bounded by them, and whether they ever changed."""
+        prices = self.row().prices
+        return prices == _CHANGED, prices is not None
+
     def reprice(
         self,
         batches: Sequence[Batch],
         bounds: Mapping[str, tuple[Decimal | None, Decimal | None]],
         at: float,
-        priced: str | None,
+        *,
+        new: bool,
+        for_all: bool = True,
     ) -> bool:
-        """Give planned batches another reserve and another expected cost, by id; True where one has changed.
-        ``priced``: None where some are left out: then all of it is done once more.
+        """Give planned batches another reserve and another expected cost, by id; True where one has changed. ``new``:
+        prices have.
+        ``for_all``: no job was left out; else a later process does the same once more.
 
         What a provider thread is about to send is not among them: its bound is what is set aside.
         """
@@ -299,7 +315,8 @@ class RunStore(Requests):
                     most, expected = bounds[batch.id]
                     self._change(writing, batch, {"max_cost": most, "expected_usd": expected})
                     number += 1
-            writing.connection.execute(self._this_run().values(priced=priced))
+            if for_all and (number or new):
+                writing.connection.execute(self._this_run().values(prices=_APPLIED))
             if number:
                 writing.event(at, None, "repriced", f"{number} of {len(batches)} batches not sent yet")
         return number > 0

@@ -135,7 +135,7 @@ runs = Table(
     Column("agreed", Boolean, nullable=False, default=True),  # what is planned may be sent
     Column("was_agreed", Boolean, nullable=False, default=False),  # a person, or a budget, agreed to a revision of it
     Column("items", String(64)),  # digest of the items that the jobs were planned with
-    Column("priced", String(64)),  # digest of the models without a price when its costs were bounded; NULL: to be done
+    Column("prices", String(8)),  # of the manifest: changed | applied (to what is not sent yet) | NULL: as they were
 )
 
 jobs = Table(

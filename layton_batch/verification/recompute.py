@@ -240,21 +240,20 @@ def recompute(sources: RunSources, settings: Settings, checked: Verification, *,
     Return False, and write answers alone, while the jobs are those of an earlier revision of the manifest.
     """
     with open_copy(sources.folder, settings) as run:
-        row, other_prices = run.store.row(), 0
-        is_repriced = row.priced is not None
+        is_repriced, other_prices = not run.store.price_changes()[0], 0
         for copied in sources.batches:
             store = run.store if copied.run_id == run.id else RunStore(run.store.engine, copied.run_id)
             batch = store.batch(copied.batch_id)
             if batch.state is Lifecycle.COLLECTED and has_charges(batch):
                 other_prices += _collect(run, store, batch, checked, is_repriced=is_repriced)
-        spent = run.store.money().spent
+        spent, row = run.store.money().spent, run.store.row()
         if spent != checked.dollars:
             checked.differences.append(f"state: its batches cost ${spent:f}, and their answers ${checked.dollars:f}")
         if other_prices:
             checked.notes.append(
                 f"the cost of {other_prices} answers is taken as it was recorded: this version has other prices"
             )
-        if not row.is_revised:
+        if not run.store.row().is_revised:
             return False
         grade(run)
         score(run)

@@ -72,7 +72,7 @@ def read_progress(store: RunStore) -> Progress:
     ungraded = {job.id for job in jobs if not is_revised or not job.graded or job.is_stale}
     ungraded |= store.unfinished([job.id for job in jobs])  # another run may have an answer asked for once more
     open_jobs = frozenset(job.id for job in jobs if not ungraded.isdisjoint({job.id, job.depends_on}))
-    is_repriced = row.priced is not None
+    is_repriced = not store.price_changes()[0]
     return Progress(open_jobs, is_finished=is_repriced and is_revised and not open_jobs and not store.batches(OPEN))
 
 
