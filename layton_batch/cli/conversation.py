@@ -95,9 +95,14 @@ def _next_step(run: Run, result: RunResult) -> str:
 def _gain(labels: int, now: float | None, then: float) -> str:
     """Say what a number of labels does for the intervals. ``now``, ``then``: mean half widths in points; ``now`` is
     None where no answer has a label."""
+    from layton_batch.scoring.label_plan import AS_SHORT
+
     number = plural(labels, "label")
     if now is None:
         return f"No answer has a label that counts yet; {number} would give intervals for new items of ±{then:.1f}"
+    if now <= AS_SHORT * then:
+        limit = f"Only more items make the intervals for new items (±{now:.1f} on average) much shorter"
+        return f"{limit}; {number} would help a little"
     gain = f"{number} would bring the intervals for new items from ±{now:.1f} to ±{then:.1f} on average"
     return f"{gain}, and only more items make them shorter"
 
@@ -112,9 +117,11 @@ def _cut_answers(run: Run) -> Iterator[str]:
     predictions = tables.read(run.folder.tables, "predictions", ["model", "finish_reason"])
     is_cut = pl.col("finish_reason") == str(FinishReason.LENGTH)
     counts = predictions.filter(pl.col("model").is_in(own)).group_by("model").agg(is_cut.sum().alias("cut"), pl.len())
-    shown = counts.filter(pl.col("cut") > 0).sort("cut", "model", descending=[True, False]).head(MOST_CUT_MODELS)
-    for model, cut, answers in shown.iter_rows():
+    shown = counts.filter(pl.col("cut") > 0).sort("cut", "model", descending=[True, False])
+    for model, cut, answers in shown.head(MOST_CUT_MODELS).iter_rows():
         yield (
             f"{cut:,} of {plural(answers, 'answer')} of {model} cut at the output limit: raise max_output_tokens in "
             "the manifest and `run` again, which asks only for the cut answers again"
         )
+    if shown.height > MOST_CUT_MODELS:
+        yield f"so were answers of {plural(shown.height - MOST_CUT_MODELS, 'more model')}"

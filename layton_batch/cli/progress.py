@@ -192,7 +192,9 @@ def screen(status: Status, now: float, width: int, hint: str = GOES_ON_HINT) -> 
     ]
     troubles = {trouble.provider: trouble_line(trouble) for trouble in status.troubles}
     for provider, places in provider_places(status).items():
-        parts.append(Text(one_line(f"{provider}: {places or 'all answered'}")))
+        jobs = [job for job in status.jobs if job.provider == provider]
+        line = f"{provider}: {_answered(jobs):,} of {sum(job.requests for job in jobs):,}"
+        parts.append(Text(one_line(f"{line}; {places}" if places else line)))
         parts += [Text(f"  {troubles[provider]}")] if provider in troubles else []
     if expected := expectation(status, now):
         parts.append(Text(expected))

@@ -45,14 +45,15 @@ def cancel(
     settings, clock, conversation = environment(), clock or SystemClock(), conversation or Conversation()
     (folder,) = run_folders(run, runs, settings)
     with open_store(folder, settings) as store:
-        if read_status(store).state is RunState.DONE:
-            warn((f"{store.run_id} is done: there is nothing to cancel",))
-        else:
+        is_done = read_status(store).state is RunState.DONE
+        if not is_done:
             store.set_cancelled(clock.now())
         is_sent = bool(store.batches(OPEN - {Lifecycle.PLANNED}))  # a provider has, or may have, a batch
         while True:
             try:
                 with open_folder(folder, settings, clock=clock, calls_providers=is_sent) as opened:
+                    if is_done:
+                        warn((f"{store.run_id} is done: there is nothing to cancel",))
                     if is_sent:
                         warn(address_notes(opened.manifest, settings))
                     status = drive_with_reports(opened, conversation, once=no_wait)

@@ -73,16 +73,16 @@ def judge(
         Path,
         typer.Argument(metavar="FILE", help="Answers: JSON, JSONL, Parquet or CSV, a row an item."),
     ],
+    panel: Annotated[
+        Panel,
+        Path | None,
+        typer.Option("--panel", metavar="FILE", help="[[judges]]; default: the package's panel."),
+    ] = None,
     *,
     items: Annotated[
         str | Path | None,
         str | None,
         typer.Option("--items", metavar="SOURCE", help="Questions and references, where FILE's rows have none."),
-    ] = None,
-    panel: Annotated[
-        Panel,
-        Path | None,
-        typer.Option("--panel", metavar="FILE", help="[[judges]]; default: the package's panel."),
     ] = None,
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Only this model, or the name of the file's only one.")
@@ -117,7 +117,8 @@ def judge(
     given = _read_answers(answers, name, settings)
     given = with_ids(given) if items is None else given
     file = given.path
-    own_items, carried = file.with_name(f"{file.stem}-items.jsonl"), item_rows(given) if items is None else []
+    stem = file.stem if isinstance(answers, str | Path) else file.name
+    own_items, carried = file.with_name(f"{stem}-items.jsonl"), item_rows(given) if items is None else []
     source = str(own_items) if items is None else str(items)
     locations = [RowLocation(source, number) for number in range(1, 1 + len(carried))]
     rows = Rows(carried, locations) if items is None else None
@@ -125,7 +126,7 @@ def judge(
     if items is not None and not is_address(source) and (settings.cwd / source).resolve() == file.resolve():
         raise ManifestError(f"judge: {file} is also what --items names, so that the key would be judged")
     answered = _read_models(given, task, asked_items, model, family)
-    path = file.with_name(f"{file.stem}-judged.toml")
+    path = file.with_name(f"{stem}-judged.toml")
     content = ManifestContent(
         path,
         f"Written by `layton-batch judge {file}`: no [[models]], the answers are those of that file.",
@@ -156,7 +157,7 @@ def _read_answers(answers: AnswerSource, name: str, settings: Settings) -> Answe
     if isinstance(answers, str | Path):
         return read_answers(user_path(answers), settings)
     rows = read_frame(answers, name).iter_rows(named=True)
-    return AnswerFile(Path(name), [(f"row {number} of {name}", row) for number, row in enumerate(rows, 1)])
+    return AnswerFile(Path(slug(name)), [(f"row {number} of {name}", row) for number, row in enumerate(rows, 1)])
 
 
 def _jury(panel: Panel, manifest: Path) -> Table:

@@ -73,16 +73,19 @@ def post(address: str, document: object, clock: Clock) -> str | None:
         if number:
             clock.sleep(PAUSE * number)
         try:
-            reply = httpx.post(address, content=body, headers=headers, timeout=TIMEOUT)
+            with httpx.stream(
+                "POST", address, content=body, headers=headers, timeout=TIMEOUT, follow_redirects=True
+            ) as reply:
+                status = reply.status_code  # what else it says is not read: it may be endless, or damaged
         except httpx.TransportError as error:  # of the host at most; any other error may hold the whole address
             reason = str(error) or type(error).__name__
             continue
-        except httpx.InvalidURL as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
             return type(error).__name__
-        if reply.is_success:
+        if 200 <= status < 300:
             return None
-        reason = f"HTTP {reply.status_code}"
-        if reply.status_code < 500 and reply.status_code not in (408, 429):
+        reason = f"HTTP {status}"
+        if status < 500 and status not in (408, 429):
             return reason
     return f"{reason}, {TRIES} times"
 

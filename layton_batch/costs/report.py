@@ -7,7 +7,7 @@ What has no known price is ``None`` here and the word *unknown* when printed, ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -21,6 +21,8 @@ from layton_batch.states import Role
 from layton_batch.text import NONE, decimal_text, money, plural, tokens_text
 
 UNKNOWN = "unknown"
+STAGES: Mapping[str, str] = {Role.PREDICT: "answers", Role.JUDGE: "jury", Role.REJUDGE: "jury on labelled answers"}
+"""What was paid for, in words for people."""
 BY = ("provider", "model", "stage")
 """The groups of a bill that is asked for without any."""
 GROUPS = ("run", *BY, "day", "week", "month")
@@ -257,7 +259,10 @@ def _group_column(name: str, at: int) -> Column[CostLine]:
     def value(line: CostLine) -> str:
         return line.group[at] if line.group else "" if at else "total"
 
-    return Column(name, value=value, is_text=True)
+    def text(line: CostLine) -> str:
+        return STAGES.get(value(line), value(line)) if name == "stage" else value(line)
+
+    return Column(name, value=value, text=text, is_text=True)
 
 
 def share_text(line: CostLine) -> str:

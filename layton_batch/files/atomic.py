@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO
 
 import orjson
@@ -25,8 +26,7 @@ import orjson
 from layton_batch.errors import FileError, file_error
 from layton_batch.records import FileDigest
 
-_numbers = itertools.count()
-_TEMPORARY = re.compile(r"\..+\.([0-9a-f]{8})-(\d+)-\d+\.tmp")
+_TEMPORARY = re.compile(r"\..+\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.tmp")
 _ADDRESS = re.compile(r"(s3|gs|az|abfss?|hf|https?|ftp|file):", re.IGNORECASE)
 """The beginning of an address, as a path has it. A folder of that name is never meant."""
 BUFFER_BYTES = 1 << 20
@@ -176,7 +176,8 @@ def _unwritten(path: Path, error: OSError) -> FileError:
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{_processes()}-{os.getpid()}-{next(_numbers)}.tmp")
+    """Return a name that nobody has: a process that died may have had our number."""
+    return path.with_name(f".{path.name}.{_processes()}-{os.getpid()}-{token_hex(4)}.tmp")
 
 
 def _put_in_place(new: Path, path: Path) -> None:

@@ -1,11 +1,12 @@
 """Sheets as rows: CSV files and Excel workbooks, a header line with the columns' names, then a row a record.
 
-CSV files of spreadsheet programs separate by ``;`` where a comma is a decimal point, and begin with a byte-order mark.
-Of a workbook the first visible sheet is read.
+CSV files of spreadsheet programs separate by ``;`` where a comma is a decimal point, put ``sep=;`` before the header,
+begin with a byte-order mark, and call UTF-16 "Unicode text". Of a workbook the first visible sheet is read.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import itertools
 import re
@@ -25,6 +26,7 @@ ENDINGS = (".csv", ".tsv")
 """Name endings of these files."""
 LONGEST_CELL = 40_000_000
 """Characters: a picture in base64 fits in."""
+_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n?\Z")
 _BLANK = " ,;\t\r\n"
 """Characters of a line without a name of a column, as spreadsheet programs write an empty row."""
 INDEX = "Unnamed: 0"
@@ -42,11 +44,14 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
     csv.field_size_limit(LONGEST_CELL)
     line = 1
     try:
-        with path.open(encoding="utf-8-sig", newline="") as handle:
+        with path.open(encoding=_encoding(path), newline="") as handle:
             before, first = 0, handle.readline()
+            if separator_line := _SEPARATOR_LINE.match(first):
+                before, first = 1, handle.readline()
             while first and not first.strip(_BLANK):
                 before, first = before + 1, handle.readline()
-            lines, separator = itertools.chain([first], handle), _separator(first, path)
+            separator = separator_line[1] if separator_line else _separator(first, path)
+            lines = itertools.chain([first], handle)
             reader = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
             header = header_of(next(reader, []), f"{name}, line {1 + before}")
             line = reader.line_num + 1 + before
@@ -89,6 +94,8 @@ def row_of(
 
 def _undecodable(path: Path, name: str) -> str:
     """Say in which line a file is not UTF-8, and by which byte."""
+    if _encoding(path) == "utf-16":
+        return "begins as UTF-16 and is none"
     with path.open("rb") as handle:
         for number, line in limits.lines(handle, name):
             try:
@@ -96,6 +103,11 @@ def _undecodable(path: Path, name: str) -> str:
             except UnicodeDecodeError as error:
                 return f"line {number}: not UTF-8 (byte {error.start + 1} of the line is {line[error.start]:#04x})"
     return "not UTF-8"
+
+
+def _encoding(path: Path) -> str:
+    with path.open("rb") as handle:
+        return "utf-16" if handle.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
 
 
 def _separator(header: str, path: Path) -> str:

@@ -110,12 +110,9 @@ class Dialect:
             problems.append(f"{spec.provider} knows reasoning efforts, not budgets: set reasoning to one of {efforts}")
         if effort is not None and effort not in self.efforts:
             problems.append(f"{spec.provider} does not know reasoning effort {effort!r}: use one of {efforts}")
-        for names, reason in (
-            (self.own_params, "cannot be overridden"),
-            (self.live_params, "does not work in a batch"),
-        ):
-            problems += [f"params.{key} {reason}: leave it out" for key in names if key in spec.params]
-        return problems
+        own = [f"{key} cannot be overridden" for key in self.own_params if key in spec.params]
+        live = [f"{key} does not work in a batch" for key in self.live_params if spec.params.get(key)]
+        return problems + [f"params.{fault}: leave it out" for fault in (*own, *live)]
 
     def decode(self, line: bytes) -> Response:
         """Read one result line."""

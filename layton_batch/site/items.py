@@ -36,6 +36,9 @@ _MOST_SEARCHED = 20_000
 _MOST_OPTIONS, _MOST_CELLS = len(ascii_uppercase), 400
 Reply = Mapping[str, Any]
 
+LONGEST_TEXT = 600
+"""Characters of a text that the page of two models shows; the item's page has all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
@@ -209,7 +212,7 @@ def _listed(at: int, name: str, item: Item, answers: Sequence[Reply], board: Boa
         name=name,
         item_id=short_line(item.id),
         category=short_line(item.category),
-        question=short_line(item.question, 300),
+        question=short_line(item.question, LONGEST_TEXT),
         has_image=bool(item.images),
         tally=Tally(Counter(reply["standing"] for reply in answers), by_rule),
         marks=_marks(answers, dict.fromkeys(row.values["model"] for row in board.rows)),
@@ -217,7 +220,7 @@ def _listed(at: int, name: str, item: Item, answers: Sequence[Reply], board: Boa
         shared=shared_answer((model, text) for model, text in wrong if text),
         picarats=item.picarats,
         definition=short_line(definition, 500) if isinstance(definition, str) else "",
-        reference=short_line(next((text for _, text in references(item)), ""), 300),
+        reference=short_line(next((text for _, text in references(item)), ""), LONGEST_TEXT),
     )
 
 
@@ -278,13 +281,22 @@ def _grid(solution: object) -> list[tuple[str, ...]]:
     return [tuple(short_line(cell, 100) for cell in row) for row in (heads, *rows)]
 
 
+_REGIONS = {
+    "location_fine_grained": "the place itself",
+    "location_coarse_grained": "the region around it, which is worth less",
+    "fine_grained_score": "worth of the place",
+    "coarse_grained_score": "worth of the region",
+}
+
+
 def _rule(payload: Mapping[str, object]) -> tuple[str, list[tuple[str, str]]] | None:
     """Return the rule's name, and what it accepts, by what that is."""
     name, accepts = payload.get("evaluator"), payload.get("evaluator_kwargs")
     if not isinstance(name, str) or not isinstance(accepts, dict):
         return None
     accepted = [
-        (short_line(key.replace("_", " "), 60), short_line(_words(value), 1_000)) for key, value in accepts.items()
+        (short_line(_REGIONS.get(key, key.replace("_", " ")), 60), short_line(_words(value), 1_000))
+        for key, value in accepts.items()
     ]
     return short_line(name.replace("_", " "), 60), accepted
 

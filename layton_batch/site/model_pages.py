@@ -18,7 +18,7 @@ import polars as pl
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.compare import MOST_COMPARED
 from layton_batch.site.board import RunSite
-from layton_batch.site.items import ListedItem, Tally
+from layton_batch.site.items import LONGEST_TEXT, ListedItem, Tally
 from layton_batch.site.pages import short_line
 from layton_batch.site.run_tables import portions, replies, table
 
@@ -65,8 +65,6 @@ MOST_CELLS = 400_000
 """Models times items: beyond it the page leaves out on which items two models differ."""
 ANSWERS = "compare"
 """The folder of the models' answers."""
-LONGEST_TEXT = 600
-"""Characters of a text that the page shows; the item's page has all."""
 _SIGNS = {True: "✓", False: "✗", None: "?"}
 
 

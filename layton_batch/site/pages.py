@@ -22,6 +22,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from layton_batch.columns import AnyTable, Column, OutputForm
+from layton_batch.costs.report import UNKNOWN
 from layton_batch.text import NONE, visible
 
 _CLOSING = ("</script", "</style", "<!--")
@@ -294,10 +295,11 @@ def plain_table(
 
 
 def _plain_cell(column: Column[Any], row: object) -> HtmlCell | str:
-    """Return a cell that is sorted by its exact value if its text shows less."""
+    """Return a cell that is sorted by its exact value if its text shows less; what is not known stands last."""
     text, value = short_line(column.cell(row), 500), column.read(row)
-    is_exact = column.is_text or value is None or str(value) == text
-    return text if is_exact else HtmlCell(text, sort=str(value))
+    if not column.is_text and value in (None, UNKNOWN):
+        return HtmlCell(text, sort="")
+    return text if column.is_text or str(value) == text else HtmlCell(text, sort=str(value))
 
 
 def _html_column(column: Column[Any], own_heads: Sequence[str], *, is_head: bool) -> HtmlColumn:

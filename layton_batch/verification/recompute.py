@@ -246,7 +246,7 @@ def recompute(sources: RunSources, settings: Settings, checked: Verification, *,
             batch = store.batch(copied.batch_id)
             if batch.state is Lifecycle.COLLECTED and has_charges(batch):
                 other_prices += _collect(run, store, batch, checked, is_repriced=is_repriced)
-        spent, row = run.store.money().spent, run.store.row()
+        spent = run.store.money().spent
         if spent != checked.dollars:
             checked.differences.append(f"state: its batches cost ${spent:f}, and their answers ${checked.dollars:f}")
         if other_prices:

@@ -16,7 +16,7 @@ from layton_batch.errors import (
     StoppedError,
     TransientProviderError,
 )
-from layton_batch.providers import provider_class
+from layton_batch.providers import connect
 from layton_batch.providers.protocol import Provider, ResultPart
 from layton_batch.records import Response, Snapshot, Submission
 from layton_batch.states import ErrorClass, Lifecycle
@@ -51,7 +51,7 @@ def stumble(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
         yield b"{}\n"
         raise error
 
-    dialect = provider_class("openai")
+    dialect = type(connect("openai", None))
     for name in ("upload", "create", "find", "snapshot", "cancel", "about"):
         monkeypatch.setattr(dialect, name, raises)
     monkeypatch.setattr(dialect, "results", lambda *_: iter([ResultPart("output", chunks(), raises)]))

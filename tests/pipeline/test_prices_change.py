@@ -7,6 +7,8 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from layton_batch.records import Batch
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
@@ -84,6 +86,19 @@ def test_what_is_sent_keeps_what_was_set_aside_and_its_next_attempt_is_bounded_b
         status = bench.finish(asked(2))
         assert (status.state, status.reserved_usd) == (RunState.DONE, 0)
         assert bound_of(status.batches[1]) == 2 * (old[0] or 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "budget", "state", "creates"),
+    [(1, 1000, "20", RunState.OVER_BUDGET, 1), (None, 1, "50", RunState.DONE, 2)],
+)
+def test_a_batch_whose_create_was_unclear_goes_again_only_within_the_budget_by_the_prices_of_now(
+    tmp_path: Path, before: int | None, after: int, budget: str, state: RunState, creates: int
+) -> None:
+    with lab(tmp_path, Fault(on="create", action="drop", provider="openai", times=1)) as bench:
+        bench.begin(asked(before))
+        assert bench.finish(asked(after, budget=budget)).state is state
+        assert bench.creates("openai") == creates
 
 
 # ---- what was charged ------------------------------------------------------------------------------------------------

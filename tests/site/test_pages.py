@@ -119,9 +119,9 @@ def test_the_bill_is_that_of_the_command_with_unknown_prices_and_lower_bounds(tm
     run.table("usage", [{**first, **nothing, "provider": "together"}, {**second, **nothing}, *rows])
     run.unknown = [UnknownCost("openai", str(second["model"]), Role.PREDICT, Decimal("1.25"), answered=True)]
     text = shown(run, "cost.html")
-    assert "together alpha-9 predict 1 1,250 0 500 125 unknown unknown unknown" in text
-    assert "beta-10 predict 4 5,000 0 2,000 500 at least $0.0093 at least $0.0186" in text
-    assert "gamma-2 predict 4 5,000 0 2,000 500 $0.0124 $0.0248 $0.0124 50%" in text
+    assert "together alpha-9 answers 1 1,250 0 500 125 unknown unknown unknown" in text
+    assert "beta-10 answers 4 5,000 0 2,000 500 at least $0.0093 at least $0.0186" in text
+    assert "gamma-2 answers 4 5,000 0 2,000 500 $0.0124 $0.0248 $0.0124 50%" in text
     assert "total 12 15,000 0 6,000 1,500 at least $0.0310 at least $0.0620 at least $0.0310 50%" in text
     assert "not in these sums: $1.25." in text
     assert "$0.00 " not in text

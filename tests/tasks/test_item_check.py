@@ -125,9 +125,10 @@ def written(separator: str, before: str = "") -> str:
         ("a.csv", written(",").encode("utf-8-sig")),
         ("a.csv", 'id, question, answer\n1, "Größe; in cm?", "1,5"\n2, Why?, \n'.encode()),
         ("a.csv", written(";").encode("utf-8-sig")),
+        ("a.csv", written(";", "sep=;\r\n").encode()),
         ("a.csv", written(";", "\r\n").encode()),
-        ("a.csv", written("\t").encode()),
-        ("a.tsv", written("\t").encode()),
+        ("a.csv", written("\t").encode("utf-16")),
+        ("a.tsv", written("\t").encode("utf-16")),
         ("a.jsonl", b"\xef\xbb\xbf" + "".join(json.dumps(row) + "\n" for row in ROWS).encode()),
         ("a.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\r\n" for row in ROWS).encode()),
     ],
@@ -136,7 +137,7 @@ def test_what_spreadsheet_programs_write_is_read(tmp_path: Path, name: str, cont
     (tmp_path / name).write_bytes(content)
     read = read_rows(name, tmp_path, Settings(tmp_path))
     assert list(read) == ROWS
-    line = 1 if name.endswith("jsonl") else 3 if content.startswith(b"\r\n") else 2
+    line = 1 if name.endswith("jsonl") else 3 if content.startswith((b"sep=", b"\r\n")) else 2
     assert str(read.locations[0]).endswith(f"line {line}")
 
 

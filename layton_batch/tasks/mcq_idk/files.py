@@ -377,7 +377,7 @@ def plain_cell(name: str) -> str:
 
 
 def ensemble_votes(frames: Sequence[pl.DataFrame]) -> pl.Series:
-    """Return the published vote on each item that all models have: +1 right, -1 wrong, 0 neither or a tie.
+    """Return the published vote on each item that all models have: +1 right, -1 wrong, 0 neither or a tie; in order.
 
     ``frames``: each model's graded rows. An unreadable reply votes 0, not -1.
     """
@@ -389,7 +389,7 @@ def ensemble_votes(frames: Sequence[pl.DataFrame]) -> pl.Series:
         pl.col(name) > pl.max_horizontal(other, "neither") for name, other in (("right", "wrong"), ("wrong", "right"))
     )
     is_right, is_wrong = (column.cast(pl.Int64) for column in majority)
-    return by_item.filter(len=len(frames)).select(is_right - is_wrong).to_series()
+    return by_item.filter(len=len(frames)).select(is_right - is_wrong).to_series().sort()
 
 
 def vote_estimates(votes: pl.Series) -> dict[str, Estimate]:
