@@ -95,9 +95,9 @@ def failure_table(failures: Sequence[tuple[str, Mapping[str, int]]], title: str 
     ``failures``: name of each model, and how often it failed by kind. Plug-in tasks may have many kinds.
     """
     kinds = list(dict(sum((Counter(counts) for _, counts in failures), Counter[str]()).most_common()))
-    shown, others = kinds[:_MOST_KINDS], kinds[_MOST_KINDS:]
-    groups = [[kind] for kind in shown] + ([others] if others else [])
-    heads = [one_line(kind).replace("_", " ") or NONE for kind in shown] + ["other"] * bool(others)
+    shown, rare = kinds[:_MOST_KINDS], kinds[_MOST_KINDS:]
+    groups = [[kind] for kind in shown] + ([rare] if rare else [])
+    heads = [one_line(kind).replace("_", " ") or NONE for kind in shown] + ["other"] * bool(rare)
     rows = [
         (name, *(f"{sum(counts.get(kind, 0) for kind in group):,}" for group in groups))
         for name, counts in failures

@@ -283,13 +283,13 @@ def plain_table(
     lines = table.rows if table.total is None else [*table.rows, table.total]
     columns = table.on(OutputForm.PAGE)
     has_words = (any(column.cell(line) not in ("", NONE) for line in lines) for column in columns)
-    first, *others = compress(columns, has_words)
+    first, *columns = compress(columns, has_words)
     rows = []
     for line in lines:
         name = short_line(first.cell(line), 500)
         head = HtmlCell(name, link=(links or {}).get(name, ""))
-        rows.append(HtmlRow([head, *(_plain_cell(column, line) for column in others)]))
-    heads = [_html_column(column, own_heads, is_head=column is first) for column in (first, *others)]
+        rows.append(HtmlRow([head, *(_plain_cell(column, line) for column in columns)]))
+    heads = [_html_column(column, own_heads, is_head=column is first) for column in (first, *columns)]
     body, total = (rows, []) if table.total is None else (rows[:-1], rows[-1:])
     return HtmlTable(caption, heads, [HtmlBody(body)], total)
 

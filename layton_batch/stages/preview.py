@@ -203,7 +203,7 @@ def _planned(
     models = check_models(manifest, settings, run.clock)
     new_jobs = [planned.job for planned in jobs if planned.job.role is not Role.REJUDGE]
     providers = tuple(dict.fromkeys(job.spec.provider for job in new_jobs))
-    asked = tuple(dict.fromkeys(spec.provider for spec in asked_models(manifest)))
+    asked_providers = tuple(dict.fromkeys(spec.provider for spec in asked_models(manifest)))
     before_sending = (
         *on_items,
         *refused_pictures(run, items, providers),
@@ -225,8 +225,8 @@ def _planned(
         caveats=notes,
         budget=manifest.budget,
         before_sending=before_sending,
-        refused=(*filter(None, map(settings.key_trouble, asked)), *models.refused),
-        keys=tuple(NeededKey(key_names(name), settings.has_key(name)) for name in asked),
+        refused=(*filter(None, map(settings.key_trouble, asked_providers)), *models.refused),
+        keys=tuple(NeededKey(key_names(name), settings.has_key(name)) for name in asked_providers),
         provider_notes=tuple(
             (name, note) for name in providers for note in connect_within(manifest, name, None).capabilities.caveats
         ),
