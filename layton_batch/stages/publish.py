@@ -33,7 +33,9 @@ def _publish(run: Run) -> bool:
     if earlier is not None and earlier.partition(" ")[0] == board.partition(" ")[0] and not is_over:
         return False
     manifest = run.manifest.frozen() | {"folder": "."}  # wherever it stands
-    site = f"{board} {tables.digest('site', board, bill if is_over else None, repr(manifest))}"
+    batches = run.store.batches() if is_over else ()  # a person may change what is said of them, and nothing else
+    shown = (f"{batch.id} {batch.state} {batch.outcome} {batch.reason}" for batch in batches)
+    site = f"{board} {tables.digest('site', board, bill if is_over else None, repr(manifest), *shown)}"
     if earlier == site:
         return False
     if is_over:  # for people who want to know what a refresh changed

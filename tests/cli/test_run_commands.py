@@ -238,6 +238,18 @@ def test_a_batch_that_is_cancelled_elsewhere_keeps_its_answers_and_waits_for_a_p
         assert set(bench.lab.billed().values()) == {1}
 
 
+def test_pages_follow_a_decision_about_a_model_that_the_manifest_no_longer_has(at_desk: Open) -> None:
+    with at_desk(Fault(on="batch", action="cancel", share=0.4, times=1, provider="openai")) as bench:
+        assert call("run", bench.write(quiz_text(("openai", "mistral"), limit=ITEMS))).code == 4
+        assert call("run", bench.write(quiz_text(("mistral",), limit=ITEMS))).code == 0
+        page = bench.lab.runs / "lab" / "site" / "run.html"
+        assert "not by this run" in page.read_text("utf-8")
+        assert call("retry", "lab").code == 0
+        assert call("run", "manifest.toml").code == 0
+        assert "not by this run" not in page.read_text("utf-8")
+        assert call("verify", "lab").code == 0
+
+
 # ---- cancel ----------------------------------------------------------------------------------------------------------
 
 TWO = ("openai", "mistral")
